@@ -66,7 +66,7 @@ Outcome train(const Setup& setup, Communicator* group) {
       .clip_norm = 0.5,
       .run = setup.run,
       .resume = setup.resume,
-      .checkpoint_every = 1,
+      .checkpoint_every = setup.run.empty() ? 0 : 1,
       .progress = false,
       .validation_step = [](TwoParts& net,
                             const data::Batch& batch) { return regression(net, batch, "error"); },

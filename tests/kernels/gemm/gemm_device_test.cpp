@@ -246,7 +246,8 @@ TEST_F(GemmLibrary, KeepsNanInEveryEpilogue) {
               .b = b.view(),
               .y = y.view(),
               .epilogue = {.bias = bias_view, .activation = activation}});
-        EXPECT_EQ(library_gemm_calls(), before + 1);
+        const bool is_own = activation == Activation::gelu_tanh && dtype != DType::f32;
+        EXPECT_EQ(library_gemm_calls(), before + (is_own ? 0 : 1));
         for (int64_t j = 0; j < 16; ++j) {
           EXPECT_TRUE(std::isnan(y.get({1, j}))) << to_string(dtype) << " " << int(activation);
           EXPECT_FALSE(std::isnan(y.get({0, j})));
