@@ -8,10 +8,12 @@ add_library(binade_kernel_cases STATIC ${cases})
 target_include_directories(binade_kernel_cases PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(binade_kernel_cases PUBLIC binade::kernels PRIVATE binade_flags)
 
-# The commit is looked up at each build, and the header changes only with it.
+# The commit is looked up at each build, and the header changes only with it. It is there before the first
+# build, too, for tools that read sources without one.
 set(commit_header ${PROJECT_BINARY_DIR}/bench_commit/bench_commit.h)
-add_custom_target(binade_bench_commit BYPRODUCTS ${commit_header}
-  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${commit_header} -P ${folder}/commit.cmake)
+set(write_commit ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${commit_header} -P ${folder}/commit.cmake)
+execute_process(COMMAND ${write_commit} COMMAND_ERROR_IS_FATAL ANY)
+add_custom_target(binade_bench_commit BYPRODUCTS ${commit_header} COMMAND ${write_commit})
 add_library(binade_kernel_timing STATIC)
 foreach(name bench_diff bench_record bench_record_file bench_run case_check flop_ceiling kernel_serve kernel_timer machine_facts
     roofline served_build statistics)

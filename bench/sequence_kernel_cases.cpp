@@ -78,7 +78,7 @@ Prepared rnn_cell(int64_t rows, int64_t cols, DType dtype, Device device) {
              &h_before = lstm ? kNoView : o->random(dtype, state);
   if (kPass == 0) {
     return {o,
-            [&gates, &h, &c, &c_before, &products, &h_before] {
+            [&] {
               kernels::rnn_cell_forward({.cell = kCell,
                                          .gates = gates,
                                          .h = h,
@@ -93,25 +93,24 @@ Prepared rnn_cell(int64_t rows, int64_t cols, DType dtype, Device device) {
              &dc = lstm ? o->random(compute, state) : kNoView,
              &dproducts = lstm ? kNoView : o->empty(dtype, wide),
              &dh_before = lstm ? kNoView : o->empty(dtype, state);
-  return {
-      o,
-      [&gates, &h, &c, &c_before, &products, &h_before, &dh, &dgates, &dc, &dproducts, &dh_before] {
-        kernels::rnn_cell_backward({.cell = kCell,
-                                    .gates = gates,
-                                    .h = h,
-                                    .c = c,
-                                    .c_before = c_before,
-                                    .products = products,
-                                    .h_before = h_before,
-                                    .dh_out = dh,
-                                    .dgates = dgates,
-                                    .dc = dc,
-                                    .dproducts = dproducts,
-                                    .dh_before = dh_before});
-      },
-      bytes_of({&gates, &c, &c_before, &products, &h_before, &dh, &dgates, &dc, &dc, &dproducts,
-                &dh_before}),
-      0};
+  return {o,
+          [&] {
+            kernels::rnn_cell_backward({.cell = kCell,
+                                        .gates = gates,
+                                        .h = h,
+                                        .c = c,
+                                        .c_before = c_before,
+                                        .products = products,
+                                        .h_before = h_before,
+                                        .dh_out = dh,
+                                        .dgates = dgates,
+                                        .dc = dc,
+                                        .dproducts = dproducts,
+                                        .dh_before = dh_before});
+          },
+          bytes_of({&gates, &c, &c_before, &products, &h_before, &dh, &dgates, &dc, &dc, &dproducts,
+                    &dh_before}),
+          0};
 }
 
 constexpr const char* kSequence = "causal, rows positions, cols features in heads of 64";
