@@ -81,7 +81,7 @@ class ShadowMaker {
  private:
   Tensor loss_of(const data::Batch& batch) {
     generator() = micro_.random;
-    const Tensor loss = step_.step(step_.model, batch).loss;
+    Tensor loss = step_.step(step_.model, batch).loss;
     check_mean_loss("training", loss);
     return loss;
   }
