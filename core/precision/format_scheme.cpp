@@ -79,7 +79,7 @@ std::string scaled_name(const FormatScheme& s) {
     return to_string(s.format);
   }
   const NumberFormat named = number_format(s.format.name.substr(0, s.format.name.find(':')));
-  const std::string words = to_string(s.format.with(named.overflow));
+  std::string words = to_string(s.format.with(named.overflow));
   if (s.format.overflow == Overflow::saturate) {
     return words;
   }

@@ -83,7 +83,7 @@ struct SimulatedFormats::Histories {
     if (!own.largest.defined() || own.largest.device() != x.device()) {
       own = {zeros({scheme.history}, DType::f32, x.device()), 0};
     }
-    const Tensor scale =
+    Tensor scale =
         detail::positive_scale(mul(amax(own.largest, {0}, true), 1 / scheme.format.max()));
     const int64_t at = own.uses++ % scheme.history;
     slice(own.largest, 0, at, at + 1)

@@ -26,6 +26,7 @@
  *   absent. No size is 0. Statistics ("compute dtype") are f64 for f64, else f32.
  */
 #pragma once
+/* NOLINTBEGIN(readability-identifier-naming): the names are C's. */
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -195,3 +196,4 @@ int binade_conv2d_backward_weight(const struct binade_conv2d_call*, const struct
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */

@@ -12,14 +12,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 
 namespace binade::train {
 namespace {
 
-constexpr double kResolved = 10;  // times the noise
 constexpr double kGoodResidual = 0.02;
 constexpr int kMostIntervals = 8;  // of the way from the f64 run to the low run
 
@@ -307,15 +305,6 @@ class ShadowMaker {
 };
 
 }  // namespace
-
-bool ShadowStep::resolved() const {
-  return std::isfinite(difference()) && std::abs(difference()) > kResolved * noise;
-}
-
-double ShadowStep::residual() const {
-  return resolved() ? std::abs(difference() - explained) / std::abs(difference())
-                    : std::numeric_limits<double>::quiet_NaN();
-}
 
 ShadowStep shadow(const StepToDiagnose& step) {
   check(!step.batches.empty() && step.scale > 0, "shadow: got ", step.batches.size(),

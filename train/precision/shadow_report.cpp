@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,6 +13,8 @@ namespace binade::train {
 namespace {
 
 using nlohmann::json;
+
+constexpr double kResolved = 10;  // times the noise
 
 // A number that is not finite has no JSON: null.
 json number_json(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
@@ -100,6 +103,15 @@ std::string brief(double value) {
 }
 
 }  // namespace
+
+bool ShadowStep::resolved() const {
+  return std::isfinite(difference()) && std::abs(difference()) > kResolved * noise;
+}
+
+double ShadowStep::residual() const {
+  return resolved() ? std::abs(difference() - explained) / std::abs(difference())
+                    : std::numeric_limits<double>::quiet_NaN();
+}
 
 std::string to_json(const ShadowStep& s) {
   json rows = json::array(), weights = json::array();
