@@ -42,6 +42,11 @@ __device__ __forceinline__ bool is_huge(C variance) {
   return !(variance <= std::numeric_limits<C>::max());
 }
 
+// For the sum of a row that a team holds, which may exceed C where no element does. The scale is a
+// power of two, so rows of ordinary size get the same first mean as without it.
+template <class C>
+inline constexpr C kSumScale = C(0x1p-14);
+
 template <class C>
 struct TeamSmem {
   dev::TeamMemory<C> sum;
@@ -100,10 +105,11 @@ __global__ void __launch_bounds__(kMostLanes<T>)
     slots.load(p.x + row * plan.cols, C(0), v);
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
-      sum += v[i];
+      sum += v[i] * kSumScale<C>;
     }
     const C count = C(plan.cols);
-    const C first = p.mean ? team.template reduce<dev::Sum>(sum, memory.sum) / count : C(0);
+    const C first =
+        p.mean ? team.template reduce<dev::Sum>(sum, memory.sum) / (count * kSumScale<C>) : C(0);
     dev::SumPair<C> pair{};
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {

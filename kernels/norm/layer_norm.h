@@ -3,10 +3,11 @@
 // normalisation, which uses 0 for the mean, rstd = 1 / sqrt(mean(x^2) + eps), and no bias. x, y,
 // dy, dx: [rows, cols], any strides and any floating dtype; callers view a tensor normalised over
 // its last dimensions as such a matrix. weight, bias, dweight and dbias: [cols]; mean and rstd:
-// [rows]; contiguous, in the compute dtype of x. Rows of finite elements whose squares exceed the
-// compute dtype are computed with a scale, where PyTorch's rstd becomes 0 and y with it; rows with
-// an infinity or NaN give what the formulas give. Sums over rows are taken over chunks of fixed
-// size, then in double, so results are the same for any number of threads.
+// [rows]; contiguous, in the compute dtype of x. Rows of finite elements whose squares or sums
+// exceed the compute dtype are computed with a scale, where PyTorch's rstd becomes 0 and y with it,
+// as long as no element less the mean exceeds it; rows with an infinity or NaN give what the
+// formulas give. Sums over rows are taken over chunks of fixed size, then in double, so results are
+// the same for any number of threads.
 #pragma once
 #include <binade/kernels/base/provided_kernel.h>
 

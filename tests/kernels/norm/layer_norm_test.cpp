@@ -191,16 +191,17 @@ TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
   }
 }
 
-// Rows whose squares exceed the dtype, beside others: as the same rows times a power of two.
+// Rows whose squares, or even sums, exceed the dtype, beside others: as the same rows times a power
+// of two.
 TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     for (const bool centred : {true, false}) {
-      for (const int64_t cols : {7, 130, 1025, 9001}) {
+      for (const int64_t cols : {7, 130, 1025, 4100, 9001}) {
         const Case c{dtype, 5, cols, kRowMajor, true, centred};
         Arrays plain(c), huge(c);
         const auto factor = [&](size_t i) {  // every other row is huge
           return i / static_cast<size_t>(cols) % 2 == 1
-                     ? std::ldexp(1, dtype == DType::f64 ? 1010 : 115)
+                     ? std::ldexp(1, dtype == DType::f64 ? 1013 : 115)
                      : 1;
         };
         Values x = values_of(plain.x);
@@ -222,6 +223,11 @@ TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
           const double tolerance = 1e-4 + 8 * epsilon(dtype);
           ASSERT_NEAR(y_huge[i], y[i], tolerance * (1 + std::fabs(y[i]))) << c.name() << " " << i;
           ASSERT_NEAR(dx_huge[i] * factor(i), dx[i], 10 * tolerance) << c.name() << " " << i;
+        }
+        const Values mean = values_of(plain.mean), mean_huge = values_of(huge.mean);
+        for (size_t row = 0; centred && row < mean.size(); ++row) {
+          ASSERT_NEAR(mean_huge[row] / factor(row * static_cast<size_t>(cols)), mean[row], 1e-4)
+              << c.name() << " row " << row;
         }
       }
     }
