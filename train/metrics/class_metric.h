@@ -6,8 +6,8 @@
 //
 // A target has the classes [N, ...] as integers, or probabilities of the sizes of the scores, of
 // which the largest is the class (they sum to 1, so 0 and 1 for several labels at once are an
-// error); with `threshold` 0 and 1 in any dtype. For scores [M, C] a target
-// of any sizes with M elements will do: [N, T] beside [N T, C].
+// error); with `threshold` 0 and 1 in any dtype. For scores [M, C] a target of any sizes with M
+// elements will do: [N, T] beside [N T, C].
 //
 // A position whose score or target is NaN makes the value NaN. A class out of range is an error: on
 // the CPU of update(), on a device, which does not wait, of value().
