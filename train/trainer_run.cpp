@@ -96,7 +96,7 @@ void TrainerRun::begin(data::Loader& train, data::Loader*& validation) {
     evaluator_.check_step("a validation loader");
   }
   check_use_of(validation);
-  check_intervals(parts_, options_, steps_of_run(train));
+  check_intervals(parts_, steps_of_run(train));
   checkpoints_->check_data(train, validation);
   if (validation && options_.overfit_batches > 0) {
     validation = &train;

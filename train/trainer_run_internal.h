@@ -19,7 +19,9 @@ class StopSignal;
 // Throw what is wrong with the options, before anything is made or opened.
 TrainerOptions checked(TrainerOptions options);
 void check_parts(const RunParts& parts, const TrainerOptions& options);
-void check_intervals(const RunParts& parts, const TrainerOptions& options, int64_t steps);
+// Throws if a phase would take part in none of the `steps` steps of a run. (The lens and the shadow
+// look at the first step whatever their interval is.)
+void check_intervals(const RunParts& parts, int64_t steps);
 
 class TrainerRun {
  public:

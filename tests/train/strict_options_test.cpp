@@ -5,6 +5,8 @@
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/checkpoint/checkpoint.h>
+#include <binade/train/lens_report.h>
+#include <binade/train/precision/shadow_report.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/error_of.h"
@@ -40,8 +42,7 @@ TEST(StrictOptions, ForceIsForResuming) {
   }
 }
 
-TEST(StrictOptions, WhatWouldNeverHappenInTheRun) {
-  const testing::TemporaryDirectory folder;
+TEST(StrictOptions, APhaseThatWouldNeverTakePart) {
   Counted model;
   optim::SGD first(model.parameters(), {.lr = 0.1});
   const auto phase = [&](int64_t every) {
@@ -62,8 +63,18 @@ TEST(StrictOptions, WhatWouldNeverHappenInTheRun) {
                {"every of the phase rare = 6 for a run of 5 steps"});
   EXPECT_EQ(fit(10, {.epochs = 2}), 10);
   EXPECT_EQ(fit(5, {.max_steps = 5}), 5);
-  expect_error([&] { ToyRun({.epochs = 1, .run = folder / "run", .lens = 6}).fit(); },
-               {"got lens = 6 for a run of 5 steps"});
+}
+
+// The lens and the shadow look at the first step, so an interval of more steps than the run has is
+// one look.
+TEST(StrictOptions, ARunShorterThanTheIntervalHasOneLook) {
+  const testing::TemporaryDirectory folder;
+  const std::string run = folder / "run";
+  ToyRun({.epochs = 1, .run = run, .lens = 6, .shadow = 6}).fit();
+  const LensReport lens = read_lens(run + "/lens.jsonl");
+  EXPECT_TRUE(lens.steps == 1 && lens.last_step == 0);
+  const std::vector<ShadowStep> shadow = read_shadow(run + "/shadow.jsonl");
+  EXPECT_TRUE(shadow.size() == 1 && shadow[0].step == 0);
 }
 
 TEST(StrictOptions, ValidationsNeedALoader) {
