@@ -8,7 +8,9 @@
 #include <binade/kernels/cuda/user_call.h>
 #endif
 
+#include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace binade::kernels {
@@ -49,6 +51,22 @@ void compare_results(const UserCall& call, const UserObject& object, const OwnRe
   }
 }
 
+// What the function returned. An exception, which the interface forbids, is an error like any
+// other.
+int status_of_user(const UserCall& call, UserFunctionPointer function, const void* arguments,
+                   const binade_launch& launch, const std::string& path) {
+  std::string thrown;
+  try {
+    return function(arguments, &launch);
+  } catch (const std::exception& error) {
+    thrown = text(": ", printable(error.what()));
+  } catch (...) {
+    thrown = " that is no std::exception";
+  }
+  fail(user_symbol(call.function), " of ", printable(path), ": threw an exception", thrown,
+       "; expected a returned number, 0 (done) or 1 (declined)");
+}
+
 bool start_user(const UserCall& call, UserObject& object, const void* arguments) {
   const int index = static_cast<int>(call.function);
   binade_launch launch{user_device_bit(call.decisive.device), call.decisive.device.index, nullptr,
@@ -61,7 +79,7 @@ bool start_user(const UserCall& call, UserObject& object, const void* arguments)
     }
   }
 #endif
-  const int status = object.functions[index](arguments, &launch);
+  const int status = status_of_user(call, object.functions[index], arguments, launch, object.path);
   if (status == BINADE_DECLINED) {
     note_user_once(text(user_symbol(call.function), " of ", printable(object.path), " declined ",
                         call.decisive.dtype, " ", call.decisive.sizes, " on ", call.decisive.device,

@@ -176,6 +176,18 @@ TEST_F(UserKernels, AFailureIsAnError) {
       "returned 7 for f32 [4, 5] on cpu, expected 0 (done)");
 }
 
+TEST_F(UserKernels, AnExceptionIsAnError) {
+  for (const Device device : user_devices()) {
+    const Tensor x = randn({4, 5}, DType::f32, device);
+    for (const auto& [module, what] : {std::pair{"throwing", ": no memory"},
+                                       {"throwing_number", " that is no std::exception"}}) {
+      kernels::set_user_kernel("softmax", module_path(module));
+      expect_error([&] { softmax(x); }, text("binade_softmax_forward of ", module_path(module),
+                                             ": threw an exception", what, "; expected"));
+    }
+  }
+}
+
 TEST_F(UserKernels, WhatCannotBeLoadedChangesNothing) {
   kernels::set_user_kernel("softmax", module_path("right"));
   const auto refused = [](const char* kernel, const std::string& path, const char* message) {

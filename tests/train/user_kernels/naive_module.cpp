@@ -3,6 +3,7 @@
 #include <binade/kernels/base/user_kernel.h>
 
 #include <cmath>
+#include <stdexcept>
 #include <vector>
 
 #ifndef USER_DEVICES
@@ -32,7 +33,9 @@ float value_or(const binade_tensor& t, int64_t i, float otherwise) {
   return t.data ? at(t, i) : otherwise;
 }
 int status_of(const binade_tensor& t) {
-#ifdef USER_STATUS
+#if defined(USER_THROWS)
+  return t.data ? throw USER_THROWS : 0;
+#elif defined(USER_STATUS)
   return t.data ? USER_STATUS : USER_STATUS;
 #else
   return t.dtype == BINADE_F32 ? BINADE_DONE : BINADE_DECLINED;
