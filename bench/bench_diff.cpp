@@ -12,7 +12,7 @@ namespace {
 
 namespace files = std::filesystem;
 
-constexpr int kLeastRounds = 24;
+constexpr int kUsualRounds = 24;
 
 std::string percent(double value, const char* format) {
   char shown[64];
@@ -82,6 +82,58 @@ CaseDiff diff_of_samples(const CaseRecord& before, const CaseRecord& after) {
           .p = rank_sum(a, b)};
 }
 
+std::string differing_facts(const BenchRecord& before, const BenchRecord& after) {
+  const MachineFacts &a = before.machine, &b = after.machine;
+  const auto count = [](int n) { return n > 0 ? std::to_string(n) : std::string(); };
+  const struct {
+    const char* name;
+    std::string old_value, new_value;
+  } facts[] = {
+      {"caches", before.cache, after.cache},     {"build", a.build, b.build},
+      {"compiler", a.compiler, b.compiler},      {"cpu", a.cpu, b.cpu},
+      {"cores", count(a.cores), count(b.cores)}, {"threads", count(a.threads), count(b.threads)},
+      {"instruction set", a.isa, b.isa},         {"device", a.device, b.device},
+      {"governor", a.governor, b.governor},      {"kernel of the system", a.kernel, b.kernel}};
+  std::string differ;
+  for (const auto& fact : facts) {
+    if (!fact.old_value.empty() && !fact.new_value.empty() && fact.old_value != fact.new_value) {
+      differ +=
+          text(differ.empty() ? "" : "; ", fact.name, ": ", fact.old_value, ", ", fact.new_value);
+    }
+  }
+  return differ;
+}
+
+std::vector<CaseDiff> diff_of_records(const BenchRecord& before, const BenchRecord& after,
+                                      const DiffSettings& settings) {
+  const auto is_warm = [](const BenchRecord& record) { return record.cache.starts_with("warm"); };
+  check(before.cache.empty() || after.cache.empty() || is_warm(before) == is_warm(after),
+        "bench diff: got a file of ",
+        is_warm(before) ? "warm and one of cold" : "cold and one of warm",
+        " caches, expected both alike: take both with --warm or both without");
+  std::vector<std::pair<const CaseRecord*, const CaseRecord*>> common;
+  for (const CaseRecord& one : before.cases) {
+    const auto other = std::ranges::find_if(after.cases, [&](const CaseRecord& candidate) {
+      return case_name(candidate.settings) == case_name(one.settings);
+    });
+    if (other != after.cases.end()) {
+      common.emplace_back(&one, &*other);
+    }
+  }
+  check(!common.empty(), "bench diff: the files have no case in common");
+  std::vector<CaseDiff> diffs;
+  const double level = settings.level / static_cast<double>(common.size());
+  for (const auto& [one, other] : common) {
+    const size_t a = one->samples.size(), b = other->samples.size();
+    check(least_rank_sum(a, b) <= level, "bench diff: ", case_name(one->settings), ": got ", a,
+          " and ", b, " samples, which cannot tell a change from noise among ", common.size(),
+          " cases; take more with --samples");
+    diffs.push_back(diff_of_samples(*one, *other));
+  }
+  decide(diffs, settings);
+  return diffs;
+}
+
 std::string line_of(const CaseDiff& d) {
   char times[128];
   std::snprintf(times, sizeof times, ": %.2f us, %.2f us, ", d.before * 1e6, d.after * 1e6);
@@ -94,9 +146,11 @@ std::string line_of(const CaseDiff& d) {
 
 std::vector<CaseDiff> diff_of_builds(const BuildDiff& builds, const DiffSettings& settings) {
   const auto cases = static_cast<double>(builds.cases.size());
-  const int rounds = builds.rounds > 0
-                         ? builds.rounds
-                         : std::max(kLeastRounds, pairs_for_level(settings.level / cases) + 2);
+  const int needed = pairs_for_level(settings.level / cases);
+  check(builds.rounds == 0 || builds.rounds >= needed, "bench diff: got ", builds.rounds,
+        " rounds, which cannot tell a change from noise among ", builds.cases.size(),
+        " cases; expected at least ", needed);
+  const int rounds = builds.rounds > 0 ? builds.rounds : std::max(kUsualRounds, needed + 2);
   std::vector<std::vector<double>> before(builds.cases.size()), after(builds.cases.size());
   for (int round = 0; round < rounds; ++round) {
     const ServedBuild::Options options{builds.device, builds.threads, 1};

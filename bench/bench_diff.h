@@ -31,6 +31,12 @@ CaseDiff diff_of_pairs(const std::string& name, const std::vector<double>& befor
                        const std::vector<double>& after);
 // Times of two files, by the test of Mann and Whitney: what the machine did between them counts.
 CaseDiff diff_of_samples(const CaseRecord& before, const CaseRecord& after);
+// The cases that two files have in common, decided. Throws if there are none, if one file was taken
+// warm and the other cold, and if samples are so few that no change could be sure.
+std::vector<CaseDiff> diff_of_records(const BenchRecord& before, const BenchRecord& after,
+                                      const DiffSettings& settings);
+// "cpu: X, Y; threads: 2, 64": facts beside the commit that are known of both and differ; or empty.
+std::string differing_facts(const BenchRecord& before, const BenchRecord& after);
 std::string line_of(const CaseDiff& diff);
 
 // Two builds in turn. Each round starts both programs anew (where memory lies differs from start to
@@ -40,9 +46,10 @@ struct BuildDiff {
   std::string before, after;  // programs: the binade or the kernel_bench of a build
   std::vector<CaseSettings> cases = {};
   std::string device = "cpu";
-  int threads = 0, rounds = 0, samples = 7;  // rounds 0: as many as the level needs, and 24
+  int threads = 0, rounds = 0, samples = 7;  // rounds 0: as many as the level needs, or 24
   double plant = 1;                          // slows `after` down: for tests
 };
+// Throws if `rounds` are so few that no change could be sure.
 std::vector<CaseDiff> diff_of_builds(const BuildDiff& builds, const DiffSettings& settings);
 
 // The program of a build folder, an installation's prefix, or a path to the program itself; throws

@@ -31,9 +31,10 @@ std::string case_name(const CaseSettings& settings);  // "softmax_forward 4096x1
 std::string line_of(const CaseRecord& record);
 std::string json_of(const BenchRecord& record);
 
-// The cases of a file that json_of() wrote, without those that failed: settings and samples. Throws
-// Error, which begins with `name`, for any other text.
-std::vector<CaseRecord> parse_bench_record(const std::string& name, std::string_view json);
+// A file that json_of() wrote, without the cases that failed: settings and samples, the state of
+// the caches, and of the machine what text or whole number decides a time. Throws Error, which
+// begins with `name`, for any other text; facts that are absent stay empty.
+BenchRecord parse_bench_record(const std::string& name, std::string_view json);
 
 // The cases over their FLOPs per byte, below the measured roofs: an SVG that needs no other file.
 std::string roofline_svg(const BenchRecord& record);

@@ -2,6 +2,7 @@
 #include <bench/bench_record.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace binade::bench {
@@ -30,6 +31,36 @@ int64_t size_field(const RecordFileJson& object, const char* key, const std::str
   check(field.is_number_integer() && field.get<double>() > 0 && field.get<double>() < 1e15, name,
         ": \"", key, "\" is no size");
   return field.get<int64_t>();
+}
+
+// Facts may be absent, so that a file needs no more than its samples.
+std::string fact_text(const RecordFileJson& object, const char* key, const std::string& name) {
+  return object.contains(key) ? text_field(object, key, name) : "";
+}
+
+int fact_count(const RecordFileJson& object, const char* key, const std::string& name) {
+  if (!object.contains(key)) {
+    return 0;
+  }
+  const int64_t count = size_field(object, key, name);
+  check(count <= std::numeric_limits<int>::max(), name, ": \"", key, "\" is no size");
+  return static_cast<int>(count);
+}
+
+MachineFacts parse_machine(const RecordFileJson& json, const std::string& name) {
+  check(json.is_object(), name, ": \"machine\" is no object");
+  MachineFacts facts;
+  facts.commit = fact_text(json, "commit", name);
+  facts.build = fact_text(json, "build", name);
+  facts.compiler = fact_text(json, "compiler", name);
+  facts.cpu = fact_text(json, "cpu", name);
+  facts.kernel = fact_text(json, "kernel", name);
+  facts.governor = fact_text(json, "governor", name);
+  facts.isa = fact_text(json, "isa", name);
+  facts.device = fact_text(json, "device", name);
+  facts.cores = fact_count(json, "cores", name);
+  facts.threads = fact_count(json, "threads", name);
+  return facts;
 }
 
 CaseRecord parse_case(const RecordFileJson& json, const std::string& name) {
@@ -66,7 +97,7 @@ DType parse_floating(const std::string& name, const char* flag) {
   fail(flag, ": got '", name, "', expected f64, f32, f16 or bf16");
 }
 
-std::vector<CaseRecord> parse_bench_record(const std::string& name, std::string_view json) {
+BenchRecord parse_bench_record(const std::string& name, std::string_view json) {
   check(json.size() <= kMostRecordBytes, name, ": got ", json.size(), " bytes, expected at most ",
         kMostRecordBytes);
   const RecordFileJson root = RecordFileJson::parse(json.begin(), json.end(), nullptr, false);
@@ -76,14 +107,18 @@ std::vector<CaseRecord> parse_bench_record(const std::string& name, std::string_
         ": got another version of the format, expected ", kRecordVersion);
   const RecordFileJson& cases = field_of(root, "cases", name);
   check(cases.is_array(), name, ": \"cases\" is no list");
-  std::vector<CaseRecord> records;
+  BenchRecord record;
+  record.cache = fact_text(root, "cache", name);
+  if (root.contains("machine")) {
+    record.machine = parse_machine(root["machine"], name);
+  }
   for (const RecordFileJson& one : cases) {
     check(one.is_object(), name, ": \"cases\" has what is no object");
     if (!one.contains("error")) {
-      records.push_back(parse_case(one, name));
+      record.cases.push_back(parse_case(one, name));
     }
   }
-  return records;
+  return record;
 }
 
 }  // namespace binade::bench

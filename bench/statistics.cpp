@@ -111,23 +111,6 @@ double wilcoxon_signed_rank(std::span<const double> differences) {
   return tail_of(ways, positive, mean);
 }
 
-double sign_test(std::span<const double> differences) {
-  const std::vector<double> kept = without_zeros(differences);
-  if (kept.empty()) {
-    return 1;
-  }
-  const auto n = static_cast<double>(kept.size());
-  const auto positive =
-      static_cast<double>(std::ranges::count_if(kept, [](double d) { return d > 0; }));
-  const double fewer = std::min(positive, n - positive);
-  double tail = 0;
-  for (double k = 0; k <= fewer; ++k) {
-    tail += std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) -
-                     n * std::log(2.0));
-  }
-  return std::min(1.0, 2 * tail);
-}
-
 double rank_sum(std::span<const double> a, std::span<const double> b) {
   if (a.empty() || b.empty()) {
     return 1;
@@ -190,6 +173,14 @@ int pairs_for_level(double level) {
     ++pairs;
   }
   return pairs;
+}
+
+double least_rank_sum(size_t a, size_t b) {
+  double p = 2;  // of the choices of a places among a + b two are apart
+  for (size_t i = 1; i <= a; ++i) {
+    p *= static_cast<double>(i) / static_cast<double>(b + i);
+  }
+  return std::min(1.0, p);
 }
 
 }  // namespace binade::bench

@@ -1,6 +1,7 @@
 // The statistics of measurements. Times are skewed and have outliers, so nothing here assumes a
 // distribution: medians, order statistics and ranks.
 #pragma once
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,6 @@ MedianInterval median_interval(std::vector<double> values, double coverage = 0.9
 // Two-sided p-values. Zeros are left out, ties have the mean of their ranks, and the distribution
 // of the statistic is enumerated (by a normal distribution above 100 samples).
 double wilcoxon_signed_rank(std::span<const double> differences);       // Wilcoxon (1945): around 0
-double sign_test(std::span<const double> differences);                  // the binomial distribution
 double rank_sum(std::span<const double> a, std::span<const double> b);  // Mann and Whitney (1947)
 
 // The median of all pairwise means (Hodges and Lehmann, 1963): how far differences are from 0.
@@ -31,5 +31,7 @@ double hodges_lehmann_shift(std::span<const double> a, std::span<const double> b
 
 // How many pairs an exact signed-rank test needs at least, so that it can give p <= `level`.
 int pairs_for_level(double level);
+// The smallest p-value that rank_sum() can give for so many samples: that of two lists apart.
+double least_rank_sum(size_t a, size_t b);
 
 }  // namespace binade::bench

@@ -98,7 +98,7 @@ int measure_all(const BenchOptions& o) {
 
 bool is_record(const std::string& path) { return path.ends_with(".json"); }
 
-std::vector<bench::CaseRecord> read_record(const std::string& path) {
+bench::BenchRecord read_record(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   check(file.good(), "bench diff: cannot read ", path);
   std::ostringstream content;
@@ -106,8 +106,7 @@ std::vector<bench::CaseRecord> read_record(const std::string& path) {
   return bench::parse_bench_record(text("bench diff: ", path), content.str());
 }
 
-int print_diffs(std::vector<bench::CaseDiff> diffs, const bench::DiffSettings& settings) {
-  bench::decide(diffs, settings);
+int print_diffs(const std::vector<bench::CaseDiff>& diffs, const bench::DiffSettings& settings) {
   int changed = 0;
   for (const bench::CaseDiff& one : diffs) {
     changed += one.changed;
@@ -120,22 +119,16 @@ int print_diffs(std::vector<bench::CaseDiff> diffs, const bench::DiffSettings& s
 
 int diff_files(const BenchOptions& o, const bench::DiffSettings& settings) {
   check(o.cases.empty() && !o.rounds, "bench diff: --case and --rounds have no effect on files");
-  const std::vector<bench::CaseRecord> before = read_record(o.words[1]),
-                                       after = read_record(o.words[2]);
-  std::vector<bench::CaseDiff> diffs;
-  for (const bench::CaseRecord& one : before) {
-    for (const bench::CaseRecord& other : after) {
-      if (case_name(one.settings) == case_name(other.settings)) {
-        diffs.push_back(diff_of_samples(one, other));
-        break;
-      }
-    }
-  }
-  check(!diffs.empty(), "bench diff: the files have no case in common");
+  const bench::BenchRecord before = read_record(o.words[1]), after = read_record(o.words[2]);
+  const std::vector<bench::CaseDiff> diffs = diff_of_records(before, after, settings);
   std::puts(
       "Two files: their samples were not taken in turn, so what the machine did between them "
       "counts as a change.");
-  return print_diffs(std::move(diffs), settings);
+  if (const std::string differ = differing_facts(before, after); !differ.empty()) {
+    std::printf("The files differ beside the commit, which counts as a change too: %s\n",
+                printable(differ).c_str());
+  }
+  return print_diffs(diffs, settings);
 }
 
 int diff_all(const BenchOptions& o) {

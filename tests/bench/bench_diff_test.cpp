@@ -68,6 +68,10 @@ TEST(BenchDiff, SmallAndUnsureChangesAreNone) {
 
 BenchRecord small_record() {
   BenchRecord record;
+  record.machine.cpu = "a CPU";
+  record.machine.cores = 4;
+  record.machine.threads = 3;
+  record.cache = "warm: of a test";
   record.cases.push_back({.settings = {.kernel = "add", .rows = 3, .cols = 5},
                           .bytes = 180,
                           .samples = {1e-6, 2e-6, 3e-6}});
@@ -78,7 +82,12 @@ BenchRecord small_record() {
 
 TEST(BenchRecord, IsReadAsItWasWritten) {
   const std::string json = json_of(small_record());
-  const std::vector<CaseRecord> read = parse_bench_record("file", json);
+  const BenchRecord record = parse_bench_record("file", json);
+  EXPECT_EQ(record.cache, "warm: of a test");
+  EXPECT_EQ(record.machine.cpu, "a CPU");
+  EXPECT_EQ(record.machine.threads, 3);
+  EXPECT_EQ(differing_facts(record, small_record()), "");
+  const std::vector<CaseRecord>& read = record.cases;
   ASSERT_EQ(read.size(), 1u);  // the other has no samples
   EXPECT_EQ(case_name(read[0].settings), "add 3x5 f32 on cpu");
   EXPECT_EQ(read[0].samples, (std::vector<double>{1e-6, 2e-6, 3e-6}));
@@ -108,6 +117,10 @@ TEST(BenchRecord, AnythingElseIsOneError) {
       {changed("\"samples_seconds\": [", "\"samples_seconds\": [\"x\", "), "no positive number"},
       {changed("\"samples_seconds\"", "\"samples\""), "got no \"samples_seconds\""},
       {changed("\"kernel\": \"add\"", "\"kernel\": 1"), "\"kernel\" is no text"},
+      {changed("\"cpu\": \"a CPU\"", "\"cpu\": 1"), "\"cpu\" is no text"},
+      {changed("\"threads\": 3", "\"threads\": 3000000000"), "\"threads\" is no size"},
+      {changed("\"machine\": {", "\"machine\": [], \"unknown\": {"), "\"machine\" is no object"},
+      {changed("\"cache\": \"", "\"cache\": 1, \"unknown\": \""), "\"cache\" is no text"},
       {"{\"binade_bench\": 1, \"cases\": 1}", "\"cases\" is no list"},
       {"{\"binade_bench\": 1, \"cases\": [1]}", "has what is no object"},
   };
@@ -117,6 +130,53 @@ TEST(BenchRecord, AnythingElseIsOneError) {
     EXPECT_TRUE(error.starts_with("file: ") && error.find(message) != std::string::npos)
         << error << " for " << json.substr(0, 200);
   }
+}
+
+BenchRecord record_of_samples(std::vector<double> samples) {
+  BenchRecord record = small_record();
+  record.cases[0].samples = std::move(samples);
+  record.cases.pop_back();
+  return record;
+}
+
+TEST(BenchRecord, WhatCannotBeComparedIsAnError) {
+  const BenchRecord fast = record_of_samples({1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06});
+  const BenchRecord slow = record_of_samples({2, 2.01, 2.02, 2.03, 2.04, 2.05, 2.06});
+  const std::vector<CaseDiff> diffs = diff_of_records(fast, slow, {});
+  ASSERT_EQ(diffs.size(), 1u);
+  EXPECT_TRUE(diffs[0].changed);
+  EXPECT_FALSE(diff_of_records(fast, fast, {})[0].changed);
+  const auto refused = [&](const BenchRecord& other, const char* message) {
+    const std::string error = error_of([&] { diff_of_records(fast, other, {}); });
+    EXPECT_NE(error.find(message), std::string::npos) << error;
+  };
+  refused(record_of_samples({2}), "add 3x5 f32 on cpu: got 7 and 1 samples, which cannot tell");
+  BenchRecord cold = slow;
+  cold.cache = "cold: of a test";
+  refused(cold, "got a file of warm and one of cold caches");
+  BenchRecord other = slow;
+  other.cases[0].settings.rows = 7;
+  refused(other, "no case in common");
+}
+
+TEST(BenchRecord, TheFactsThatDiffer) {
+  BenchRecord other = small_record();
+  other.machine.commit = "another";  // which is what is compared
+  other.machine.cores = 0;           // not known
+  EXPECT_EQ(differing_facts(small_record(), other), "");
+  other.machine.cpu = "another CPU";
+  other.machine.threads = 64;
+  EXPECT_EQ(differing_facts(small_record(), other), "cpu: a CPU, another CPU; threads: 3, 64");
+}
+
+TEST(BenchDiff, TooFewRoundsAreAnError) {
+  BuildDiff builds{.before = "/bin/true", .after = "/bin/true"};
+  builds.cases.resize(4);
+  builds.rounds = 9;
+  EXPECT_NE(error_of([&] { diff_of_builds(builds, {}); })
+                .find("got 9 rounds, which cannot tell a "
+                      "change from noise among 4 cases; expected at least 10"),
+            std::string::npos);
 }
 
 TEST(BenchRun, WordsOfCases) {

@@ -77,13 +77,6 @@ TEST(Statistics, SignedRanksOfManyFollowTheNormalDistribution) {
   EXPECT_NEAR(wilcoxon_signed_rank(differences) / enumerated, 1, 0.1);
 }
 
-TEST(Statistics, Signs) {
-  EXPECT_NEAR(sign_test(std::vector<double>{1, 1, 1, 1, 1}), 2.0 / 32, 1e-12);
-  EXPECT_NEAR(sign_test(std::vector<double>{1, 1, 1, 1, -1, 0}), 12.0 / 32, 1e-12);
-  EXPECT_DOUBLE_EQ(sign_test(std::vector<double>{1, -1}), 1);
-  EXPECT_DOUBLE_EQ(sign_test(std::vector<double>{}), 1);
-}
-
 TEST(Statistics, RankSums) {
   // 3 and 3 apart: 2 of C(6, 3) = 20.
   EXPECT_DOUBLE_EQ(rank_sum(std::vector<double>{1, 2, 3}, std::vector<double>{4, 5, 6}), 0.1);
@@ -107,6 +100,16 @@ TEST(Statistics, PairsThatALevelNeeds) {
   EXPECT_EQ(pairs_for_level(0.05), 6);
   EXPECT_EQ(pairs_for_level(0.01), 8);
   EXPECT_EQ(pairs_for_level(1), 1);
+}
+
+TEST(Statistics, TheLeastPOfRankSums) {
+  EXPECT_DOUBLE_EQ(least_rank_sum(3, 3), 0.1);
+  EXPECT_DOUBLE_EQ(least_rank_sum(2, 5), 2.0 / 21);
+  EXPECT_DOUBLE_EQ(least_rank_sum(1, 1), 1);
+  EXPECT_DOUBLE_EQ(least_rank_sum(0, 4), 1);
+  EXPECT_EQ(least_rank_sum(2000, 2000), 0);  // below the smallest number
+  const std::vector<double> low{1, 2, 3, 4}, high{5, 6, 7, 8, 9};
+  EXPECT_DOUBLE_EQ(least_rank_sum(4, 5), rank_sum(low, high));
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ void parse_metrics(Bytes bytes) {
 }
 
 void parse_bench_record(Bytes bytes) {
-  for (const bench::CaseRecord& one : bench::parse_bench_record("fuzz", text_of(bytes))) {
+  const bench::BenchRecord record = bench::parse_bench_record("fuzz", text_of(bytes));
+  for (const bench::CaseRecord& one : record.cases) {
     require(!one.samples.empty() && one.settings.rows > 0 && one.settings.cols > 0,
             "a case has a size and samples");
   }

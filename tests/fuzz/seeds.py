@@ -619,6 +619,10 @@ def settings_seeds():
         write("bench_record", f"bad-{name}", json.dumps(record | {"cases": [measured | change]}))
     for name, change in {"version": {"binade_bench": 2}, "cases": {"cases": 5}, "case": {"cases": [5]}}.items():
         write("bench_record", f"bad-{name}", json.dumps(record | change))
+    machine = {"commit": "0123", "build": "Release", "cpu": "x", "cores": 2, "threads": 2, "isa": "avx2", "device": "cpu"}
+    write("bench_record", "good-machine", json.dumps(record | {"machine": machine, "cache": "warm: x"}))
+    for name, change in {"machine": {"machine": []}, "fact": {"machine": {"cpu": 1}}, "threads": {"machine": {"threads": 3e9}}, "cache": {"cache": 5}}.items():
+        write("bench_record", f"bad-{name}", json.dumps(record | change))
     write("bench_record", "bad-deep", "[" * 3000)
     write("bench_record", "bad-nothing", "")
 

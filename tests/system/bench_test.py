@@ -48,14 +48,26 @@ def main():
     assert "warm: " in out, out
     out, _ = run("diff", file, file)
     assert "were not taken in turn" in out and "0 of 6 cases changed" in out, out
-    refused("no case in common", "diff", file, file + ".warm.json", status=1)
+    refused("got a file of cold and one of warm caches", "diff", file, file + ".warm.json", status=1)
+    refused("got 3 and 3 samples, which cannot tell", "diff", file + ".warm.json", file + ".warm.json", status=1)
+    record["machine"]["threads"] += 1
+    with open(file + ".other.json", "w", encoding="utf-8") as stream:
+        json.dump(record, stream)
+    out, _ = run("diff", file, file + ".other.json")
+    threads = record["machine"]["threads"]
+    assert f"differ beside the commit, which counts as a change too: threads: {threads - 1}, {threads}\n" in out, out
+    record["cases"] = []
+    with open(file + ".other.json", "w", encoding="utf-8") as stream:
+        json.dump(record, stream)
+    refused("no case in common", "diff", file, file + ".other.json", status=1)
     # Both builds are this one; whether a time changed is not decided here.
-    out, _ = run("diff", BINADE, os.path.dirname(os.path.dirname(BINADE)), "--case", "add:33x65", "--rounds", "6", "--samples", "2",
+    out, _ = run("diff", BINADE, os.path.dirname(os.path.dirname(BINADE)), "--case", "add:33x65", "--rounds", "8", "--samples", "2",
                  "--device", "cpu", status=(0, 1))
-    assert "of 6 pairs" in out and "1 cases changed" in out, out
+    assert "of 8 pairs" in out and "1 cases changed" in out, out
     # A factor of five is beyond all noise.
     out, _ = run("diff", BINADE, BINADE, "--case", "add:33x65", "--rounds", "9", "--samples", "3", "--device", "cpu", "--plant", "5", status=1)
     assert "SLOWER" in out, out
+    refused("got 7 rounds, which cannot tell", "diff", BINADE, BINADE, "--case", "add:3x3", "--rounds", "7", "--device", "cpu", status=1)
     refused("expected two builds or two files", "diff", file, BINADE, status=1)
     refused("expected a build folder", "diff", "/no/such", BINADE, status=1)
     refused("cannot read", "diff", "/no/such.json", file, status=1)
