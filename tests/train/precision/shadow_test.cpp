@@ -122,7 +122,8 @@ TEST(Shadow, IntroducedErrorsAreThoseOfOneOpInF64) {
     net.to(Device{}, precision);
     const data::Batch batch = batch_of(randn({kSamples, kInput}) * 1.5);
     const double scale = 512;
-    const StepToDiagnose step = step_on(net, classification_step, batch, scale);
+    const TrainingStep training(classification_step);
+    const StepToDiagnose step = step_on(net, training, batch, scale);
     const ShadowStep found = shadow(step);
 
     Noted low(scale);
