@@ -31,7 +31,7 @@ std::string first_wrong(const View& got, const View& expected, size_t array, DTy
 #ifdef BINADE_WITH_CUDA
   const kernels::KernelCall call("bench", got);
 #endif
-  // What is stored in f64 beside f32 was computed from f32 values.
+  // A case in f32 may store a result in f64; its values still have the precision of f32.
   const DType precision = got.dtype == DType::f64 && dtype != DType::f64 ? DType::f32 : got.dtype;
   const kernels::UserDifference d = kernels::compare_with_own(got, expected, precision);
   return d.found ? text("element ", d.index, " of array ", array, " (", got.dtype, " ", got.sizes,

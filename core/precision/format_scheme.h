@@ -28,7 +28,7 @@ struct FormatScheme {
   Rounding rounding = Rounding::nearest_even;
   FormatScaling scaling = FormatScaling::none;
   int64_t history = 16;  // of delayed scales
-  // Of blocks: adjacent elements along `axis`, and the format of their scales. With
+  // A block is `block` adjacent elements along `axis`; block_scale is the format of its scale. With
   // BlockScale::nearest the tensor has a scale, too. Elements that exceed the format saturate.
   int64_t block = 32;
   int axis = -1;

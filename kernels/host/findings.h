@@ -102,7 +102,7 @@ struct FoundElement {
   int64_t index = 0;         // in elements from the beginning of the array; may be negative
   int64_t count = 0;         // elements of the array
   size_t element_bytes = 0;  // 0: unknown
-  // Of an array of rows (NamedRange::row_elements): the place; `column` may lie in the padding.
+  // The place in an array of rows (NamedRange::row_elements); `column` may lie in the padding.
   int64_t row = -1, column = -1;
   bool padding = false;
   bool operator==(const FoundElement&) const = default;
@@ -122,7 +122,7 @@ struct Finding {
   std::string order;    // of races: "read after write", "write after read", ...
   std::string message;  // the whole text of the first occurrence, as KernelError has it
   bool ended = false;   // the launch ended with it
-  // Of all occurrences that have the same kind, kernel, array and two lines:
+  // Totals over all occurrences that have the same kind, kernel, array and two lines.
   uint64_t count = 1;
   uint64_t elements = 1;  // different elements, counted up to kMostElements
   uint64_t launches = 1;

@@ -54,8 +54,8 @@ struct TeamSmem {
   dev::TeamMemory<int> vote;
 };
 
-// What is left of the mean, and rstd, of a row whose squares exceed C: of its deviations d from a
-// first mean, with a scale.
+// Statistics of a row whose squares exceed C. They are computed from scaled deviations from a first
+// mean: delta is the mean less that first mean.
 template <class C>
 struct Rest {
   C delta, rstd;

@@ -18,8 +18,8 @@ struct RowStatistics {
   C first, delta, rstd;
 };
 
-// Those of a row whose squares exceed the compute dtype: in double, which holds the squares of
-// floats; doubles are scaled by a power of two, which is exact.
+// Statistics of a row whose squares exceed the compute dtype. Floats are computed in double, which
+// holds their squares; doubles are scaled by a power of two, which is exact.
 template <class T>
 __attribute__((noinline)) RowStatistics<Compute<T>> statistics_of_huge(const LayerNormRows& a,
                                                                        const T* x) {
