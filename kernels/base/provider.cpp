@@ -122,7 +122,8 @@ std::string_view provider(std::string_view family) {
 
 void set_provider(ProviderFamily family, std::string_view name) {
   const Row& row = kRows[static_cast<int>(family)];
-  chosen_providers().of(family) = find_provider(row, name, text("set_", row.name, "_provider"));
+  chosen_providers().of(family) =
+      find_provider(row, name, text("set_provider(\"", row.name, "\")"));
 }
 const Provider& provider(ProviderFamily family) { return *chosen_providers().of(family).load(); }
 
