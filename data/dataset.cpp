@@ -13,7 +13,7 @@ void check_index(const Dataset& dataset, int64_t index) {
         dataset.size());
 }
 
-constexpr uint64_t kSplitKey = 0x5350'4C49'5453'4554;
+constexpr uint64_t kDatasetSplitKey = 0x5350'4C49'5453'4554;
 
 // Bytes that a sample takes in memory.
 int64_t bytes_of(const Sample& sample) {
@@ -100,7 +100,7 @@ Split split_dataset(DatasetPtr inner, double share, uint64_t seed) {
   check(share >= 0 && share <= 1, "split_dataset: got share ", share, ", expected 0 to 1");
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < inner->size(); ++i) {
-    const philox::Block block = philox::generate(seed ^ kSplitKey, static_cast<uint64_t>(i));
+    const philox::Block block = philox::generate(seed ^ kDatasetSplitKey, static_cast<uint64_t>(i));
     const bool in_second = static_cast<double>(block[0]) * 0x1p-32 < share;
     (in_second ? second : first).push_back(i);
   }

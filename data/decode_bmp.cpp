@@ -31,7 +31,7 @@ struct BmpHeader {
   bool old() const { return length == 12; }
 };
 
-BmpHeader read_header(const DecodeRequest& request) {
+BmpHeader read_bmp_header(const DecodeRequest& request) {
   const auto bytes = request.bytes;
   request.need("BMP", 26);
   BmpHeader h{.data_at = read_u32_le(&bytes[10]), .length = read_u32_le(&bytes[14])};
@@ -157,7 +157,7 @@ class BmpReader {
 }  // namespace
 
 Image decode_bmp(const DecodeRequest& request) {
-  const BmpHeader header = read_header(request);
+  const BmpHeader header = read_bmp_header(request);
   return BmpReader(request, header).read();
 }
 

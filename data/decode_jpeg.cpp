@@ -37,7 +37,7 @@ struct JpegState {
 
 JpegState* state_of(j_common_ptr info) { return static_cast<JpegState*>(info->client_data); }
 
-[[noreturn]] void on_error(j_common_ptr info) {
+[[noreturn]] void on_decode_error(j_common_ptr info) {
   JpegState* state = state_of(info);
   info->err->format_message(info, state->message);
   std::longjmp(state->jump, 1);
@@ -45,7 +45,7 @@ JpegState* state_of(j_common_ptr info) { return static_cast<JpegState*>(info->cl
 
 void on_message(j_common_ptr info, int level) {
   if (level < 0) {
-    on_error(info);
+    on_decode_error(info);
   }
 }
 
@@ -61,7 +61,7 @@ void on_progress(j_common_ptr info) {
   }
 }
 
-bool read_header(JpegState* state, const uint8_t* bytes, size_t size) {
+bool read_jpeg_header(JpegState* state, const uint8_t* bytes, size_t size) {
   if (setjmp(state->jump) != 0) {
     return false;
   }
@@ -181,7 +181,7 @@ class JpegReader {
  public:
   // Reads the header. The other constructor is done by then, so that an error frees the memory.
   explicit JpegReader(const DecodeRequest& request) : JpegReader(request, Unread{}) {
-    expect(read_header(&state_, request_.bytes.data(), request_.bytes.size()));
+    expect(read_jpeg_header(&state_, request_.bytes.data(), request_.bytes.size()));
     check_size(request_, height(), width());
   }
   ~JpegReader() { jpeg_destroy_decompress(&state_.info); }
@@ -230,7 +230,7 @@ class JpegReader {
   struct Unread {};
   JpegReader(const DecodeRequest& request, Unread) : request_(request) {
     state_.info.err = jpeg_std_error(&state_.errors);
-    state_.errors.error_exit = on_error;
+    state_.errors.error_exit = on_decode_error;
     state_.errors.emit_message = on_message;
     state_.errors.output_message = on_output;
     state_.info.client_data = &state_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<uint8_t, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 constexpr size_t kChunkOverhead = 12;  // length, type, CRC
-constexpr size_t kHeaderLength = 13;
+constexpr size_t kPngHeaderLength = 13;
 
 constexpr uint32_t chunk_type(const char (&name)[5]) {
   return uint32_t(uint8_t(name[0])) << 24 | uint32_t(uint8_t(name[1])) << 16 |
@@ -56,14 +56,14 @@ void check_header(const DecodeRequest& request, std::span<const uint8_t> p) {
   }
 }
 
-PngHeader read_header(const DecodeRequest& request) {
+PngHeader read_png_header(const DecodeRequest& request) {
   const auto bytes = request.bytes;
   if (bytes.size() < kSignature.size() ||
       !std::equal(kSignature.begin(), kSignature.end(), bytes.begin())) {
     request.reject("corrupt PNG: wrong signature");
   }
   const Chunk chunk = read_chunk(request, kSignature.size());
-  if (chunk.type != chunk_type("IHDR") || chunk.data.size() != kHeaderLength) {
+  if (chunk.type != chunk_type("IHDR") || chunk.data.size() != kPngHeaderLength) {
     request.reject("corrupt PNG: the first chunk is not a header",
                    chunk.type == chunk_type("CgBI") ? " (an iPhone-optimised file)" : "");
   }
@@ -107,7 +107,7 @@ PngChunks read_chunks(const DecodeRequest& request) {
 }  // namespace
 
 Image decode_png(const DecodeRequest& request) {
-  const PngHeader header = read_header(request);
+  const PngHeader header = read_png_header(request);
   return read_png_pixels(request, header, read_chunks(request));
 }
 

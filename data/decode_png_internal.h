@@ -4,6 +4,8 @@
 #include <binade/data/decode_internal.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -24,6 +26,17 @@ struct PngChunks {
 
 // Samples of a pixel; 0 if there is no such type.
 size_t png_samples(int color_type);
+
+// The predictor of Paeth (PNG, section 9.4): which of the three neighbours is closest to left + up
+// - corner.
+inline int paeth(int left, int up, int corner) {
+  const int to_left = std::abs(up - corner), to_up = std::abs(left - corner);
+  const int to_corner = std::abs(left + up - 2 * corner);
+  if (to_left <= to_up && to_left <= to_corner) {
+    return left;
+  }
+  return to_up <= to_corner ? up : corner;
+}
 
 // REQUIRES: a header that was checked.
 Image read_png_pixels(const DecodeRequest& request, const PngHeader& header,

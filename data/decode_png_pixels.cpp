@@ -84,15 +84,6 @@ class Inflater {
   z_stream stream_{};
 };
 
-uint8_t paeth(int left, int up, int corner) {
-  const int to_left = std::abs(up - corner), to_up = std::abs(left - corner);
-  const int to_corner = std::abs(left + up - 2 * corner);
-  if (to_left <= to_up && to_left <= to_corner) {
-    return static_cast<uint8_t>(left);
-  }
-  return static_cast<uint8_t>(to_up <= to_corner ? up : corner);
-}
-
 // Undoes the filter of a row in place; `prior` is the row above, zeros at the top. `step`: bytes of
 // a pixel, at least 1.
 void unfilter(const DecodeRequest& request, int filter, std::span<uint8_t> row,

@@ -6,7 +6,7 @@
 namespace binade::data::internal {
 namespace {
 
-constexpr size_t kHeaderLength = 18;
+constexpr size_t kTgaHeaderLength = 18;
 constexpr int kRunLength = 8;  // bit of the type: packets of runs
 constexpr int kMapped = 1, kGrey = 3;
 constexpr int kFromRight = 0x10, kFromTop = 0x20;  // bits of the descriptor
@@ -19,7 +19,7 @@ struct TgaHeader {
   size_t map_entry_bytes() const { return static_cast<size_t>(map_bits + 7) / 8; }
 };
 
-TgaHeader read_header(std::span<const uint8_t> bytes) {
+TgaHeader read_tga_header(std::span<const uint8_t> bytes) {
   const uint8_t* p = bytes.data();
   const auto u16 = [&](size_t at) { return static_cast<int>(read_u16_le(p + at)); };
   return {p[0], p[1], p[2], u16(3), u16(5), p[7], u16(12), u16(14), p[16], p[17]};
@@ -40,7 +40,7 @@ Pixel color_at(const uint8_t* p, int bits) {
 class TgaReader {
  public:
   explicit TgaReader(const DecodeRequest& request)
-      : request_(request), header_(read_header(request.bytes)) {
+      : request_(request), header_(read_tga_header(request.bytes)) {
     const TgaHeader& h = header_;
     check_size(request, h.height, h.width);
     const bool good_bits = h.kind() == kMapped ? h.bits == 8 || h.bits == 16
@@ -52,7 +52,7 @@ class TgaReader {
       request.reject("TGA of type ", h.type, " with ", h.bits, " bits and a colour map of ",
                      h.map_bits, " bits, which Binade does not read");
     }
-    map_at_ = kHeaderLength + static_cast<size_t>(h.id_length);
+    map_at_ = kTgaHeaderLength + static_cast<size_t>(h.id_length);
     at_ = map_at_ + (h.map_type == 0 ? 0 : static_cast<size_t>(h.map_length) * h.map_entry_bytes());
     request.need("TGA", at_);
   }
@@ -142,10 +142,10 @@ class TgaReader {
 }  // namespace
 
 bool looks_like_tga(std::span<const uint8_t> bytes) {
-  if (bytes.size() < kHeaderLength) {
+  if (bytes.size() < kTgaHeaderLength) {
     return false;
   }
-  const TgaHeader header = read_header(bytes);
+  const TgaHeader header = read_tga_header(bytes);
   const bool bits = header.bits == 8 || header.bits == 15 || header.bits == 16 ||
                     header.bits == 24 || header.bits == 32;
   return header.kind() >= 1 && header.kind() <= 3 &&

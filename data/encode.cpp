@@ -1,6 +1,7 @@
 // PNG by zlib: each row uses the filter of the five with the smallest sum of absolute differences
 // (the usual heuristic). JPEG by libjpeg.
 #include <binade/data/decode.h>
+#include <binade/data/decode_png_internal.h>
 #include <binade/data/encode.h>
 #include <binade/kernels/base/error.h>
 #include <zlib.h>
@@ -41,16 +42,6 @@ void put_chunk(std::vector<uint8_t>& out, std::string_view type, const std::vect
   out.insert(out.end(), data.begin(), data.end());
   put_u32(out, static_cast<uint32_t>(
                    ::crc32(0, &out[covered], static_cast<uInt>(out.size() - covered))));
-}
-
-int paeth(int left, int up, int corner) {
-  const int estimate = left + up - corner;
-  const int to_left = std::abs(estimate - left), to_up = std::abs(estimate - up);
-  const int to_corner = std::abs(estimate - corner);
-  if (to_left <= to_up && to_left <= to_corner) {
-    return left;
-  }
-  return to_up <= to_corner ? up : corner;
 }
 
 // Row y under one filter (0 none, 1 left, 2 up, 3 average, 4 Paeth), after the filter's number.
@@ -127,7 +118,7 @@ struct JpegWriterState {
   char message[JMSG_LENGTH_MAX];
 };
 
-[[noreturn]] void on_error(j_common_ptr info) {
+[[noreturn]] void on_encode_error(j_common_ptr info) {
   auto* state = static_cast<JpegWriterState*>(info->client_data);
   info->err->format_message(info, state->message);
   std::longjmp(state->jump, 1);
@@ -165,7 +156,7 @@ std::vector<uint8_t> encode_jpeg(const Image& image, int quality) {
         ", expected 1 to 100");
   JpegWriterState state{};
   state.info.err = jpeg_std_error(&state.errors);
-  state.errors.error_exit = on_error;
+  state.errors.error_exit = on_encode_error;
   state.info.client_data = &state;
   const bool done = write_jpeg(&state, &image, quality);
   jpeg_destroy_compress(&state.info);

@@ -24,7 +24,7 @@ fs::path test_folder(const fs::path& directory) {
   return {};
 }
 
-constexpr uint64_t kSplitKey = 0x464F'4C44'4552'5350;
+constexpr uint64_t kFolderSplitKey = 0x464F'4C44'4552'5350;
 
 // Uniform in [0, 1), computed from seed and name only (FNV-1a, mixed by Philox).
 double split_position(uint64_t seed, const std::string& name) {
@@ -32,7 +32,7 @@ double split_position(uint64_t seed, const std::string& name) {
   for (unsigned char c : name) {
     hash = (hash ^ c) * 0x100000001B3;
   }
-  return static_cast<double>(philox::generate(seed ^ kSplitKey, hash)[0]) * 0x1p-32;
+  return static_cast<double>(philox::generate(seed ^ kFolderSplitKey, hash)[0]) * 0x1p-32;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxLine = size_t(64) << 20;
 
-constexpr uint64_t kBlock = uint64_t(1) << 16;
+constexpr uint64_t kReadBlock = uint64_t(1) << 16;
 
 }  // namespace
 
@@ -132,7 +132,7 @@ class TextLines::Reader final : public RowReader {
   // Reads the next block of the file; end_ is 0 at its end.
   void read_block() {
     begin_ = 0;
-    end_ = std::min(kBlock, found_.size - at_);
+    end_ = std::min(kReadBlock, found_.size - at_);
     const auto bytes = std::as_writable_bytes(std::span(block_, end_));
     file_->read(at_, bytes);
     at_ += end_;
@@ -159,7 +159,7 @@ class TextLines::Reader final : public RowReader {
   int64_t row_ = 0, line_ = 0;
   Hash64 hash_;
   bool in_run_ = false;
-  char block_[kBlock];
+  char block_[kReadBlock];
   size_t begin_ = 0, end_ = 0;  // unread bytes of it
 };
 

@@ -33,14 +33,6 @@ std::unique_ptr<nn::Module> make_model(const train::BlackBox& box) {
 }
 
 // Names in the file come from outside.
-void print_lines(const std::string& lines) {
-  for (size_t at = 0; at < lines.size();) {
-    const size_t end = std::min(lines.find('\n', at), lines.size());
-    std::printf("%s\n", printable(lines.substr(at, end - at)).c_str());
-    at = end + 1;
-  }
-}
-
 }  // namespace
 
 int run(const BlackBoxOptions& o) {

@@ -25,6 +25,9 @@ int run(const TraceOptions& options);
 int run(const BottleneckOptions& options);
 int run(const BenchOptions& options);  // diff: 1 if something changed
 
+// Texts of files, line by line as a terminal may show them.
+void print_lines(const std::string& lines);
+
 // The traces of a file or of a run directory, by rank.
 std::vector<train::Trace> read_traces(const std::string& path);
 int run(const DecodeOptions& options);

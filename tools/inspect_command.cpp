@@ -12,7 +12,7 @@
 namespace binade::tool {
 namespace {
 
-void print(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
+void print_line(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
 
 // Texts of a file may be long; those of Binade are not.
 std::string shortened(const std::string& value) {
@@ -29,12 +29,13 @@ void print_tensors(const SafetensorsFile& file) {
   uint64_t bytes = 0, elements = 0;
   for (const TensorEntry& entry : file.entries()) {
     const std::string padding(width - std::min(width, entry.name.size()), ' ');
-    print(text("  ", entry.name, padding, "  ", entry.type, "  ", entry.sizes, "  ", entry.bytes(),
-               " bytes"));
+    print_line(text("  ", entry.name, padding, "  ", entry.type, "  ", entry.sizes, "  ",
+                    entry.bytes(), " bytes"));
     bytes += entry.bytes();
     elements += static_cast<uint64_t>(element_count(entry.sizes));
   }
-  print(text("  ", file.entries().size(), " tensors, ", elements, " elements, ", bytes, " bytes"));
+  print_line(
+      text("  ", file.entries().size(), " tensors, ", elements, " elements, ", bytes, " bytes"));
 }
 
 // Returns the number of damaged tensors.
@@ -53,39 +54,39 @@ int verify_tensors(const SafetensorsFile& file) {
 
 int inspect_file(const std::string& path, bool verify) {
   const SafetensorsFile file = SafetensorsFile::open(path);
-  print(path + ":");
+  print_line(path + ":");
   print_tensors(file);
   for (const auto& [key, value] : file.metadata()) {
     if (key != kSafetensorsChecksums) {
-      print(text("  metadata ", key, " = ", shortened(value)));
+      print_line(text("  metadata ", key, " = ", shortened(value)));
     }
   }
   for (const std::string& warning : file.warnings()) {
-    print("  warning: " + warning);
+    print_line("  warning: " + warning);
   }
   if (!file.has_checksums()) {
-    print("  checksums: none; only the form of the header is verified");
+    print_line("  checksums: none; only the form of the header is verified");
     return 0;
   }
   if (!verify) {
-    print(
+    print_line(
         "  checksums: CRC-32C of the header (right) and of each tensor (not read; --verify reads "
         "them)");
     return 0;
   }
   const int damaged = verify_tensors(file);
-  print(damaged == 0 ? std::string("  checksums: all right")
-                     : text("  checksums: ", damaged, " of ", file.entries().size(),
-                            " tensors are damaged"));
+  print_line(damaged == 0 ? std::string("  checksums: all right")
+                          : text("  checksums: ", damaged, " of ", file.entries().size(),
+                                 " tensors are damaged"));
   return damaged == 0 ? 0 : 1;
 }
 
 // A directory with a manifest.
 int inspect_checkpoint(const std::string& path, bool verify) {
   const train::Manifest manifest = train::read_manifest(path, file_system());
-  print(text(path, ": checkpoint of step ", manifest.step, ", format ", manifest.format));
+  print_line(text(path, ": checkpoint of step ", manifest.step, ", format ", manifest.format));
   for (const auto& [key, value] : manifest.fields) {
-    print(text("  ", key, " = ", shortened(value)));
+    print_line(text("  ", key, " = ", shortened(value)));
   }
   int result = 0;
   for (const auto& [name, record] : manifest.files) {
@@ -94,7 +95,7 @@ int inspect_checkpoint(const std::string& path, bool verify) {
       if (verify) {
         train::verify_file(file, record, file_system());
       }
-      print(
+      print_line(
           text("  ", name, ": ", record.bytes, " bytes, checksum ", verify ? "right" : "not read"));
       result = std::max(result, inspect_file(file, false));
     } catch (const Error& error) {

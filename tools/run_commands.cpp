@@ -16,20 +16,20 @@
 #include <thread>
 
 namespace binade::tool {
-namespace {
 
-using train::Curve;
-using train::RunRecord;
-
-// Texts of files, line by line as a terminal may show them.
-void print_lines(const std::string& text_of_lines) {
-  std::string_view rest = text_of_lines;
+void print_lines(const std::string& lines) {
+  std::string_view rest = lines;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::printf("%s\n", printable(std::string(rest.substr(0, end))).c_str());
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 }
+
+namespace {
+
+using train::Curve;
+using train::RunRecord;
 
 // Runs below a folder, which may be one itself.
 void find_runs(const std::string& folder, int depth, std::vector<std::string>& runs) {

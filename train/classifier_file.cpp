@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kKey = "classifier";  // in the metadata: one JSON object
+constexpr const char* kClassifierKey = "classifier";  // in the metadata: one JSON object
 
 void check_info(const char* op, const ClassifierInfo& info) {
   constexpr int kMaxSide = 1 << 15;
@@ -119,12 +119,12 @@ void save_classifier(const std::string& path, const nn::Module& model, const Cla
   check_info("save_classifier", info);
   const auto wanted = blank_model(info);
   (void)wanted->load_state(model.state());  // throws if the model is not the one that it names
-  save_model(path, model, {{kKey, to_text(info)}});
+  save_model(path, model, {{kClassifierKey, to_text(info)}});
 }
 
 Classifier load_classifier(const std::string& path) {
   const Metadata metadata = load_metadata(path);
-  const auto found = metadata.find(kKey);
+  const auto found = metadata.find(kClassifierKey);
   check(found != metadata.end(), "load_classifier: got ", path,
         ", which says nothing about classes, sizes and means, expected a file of "
         "save_classifier(), such as RUN/classifier.safetensors of train_classifier and finetune");

@@ -8,6 +8,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/exponents/exponents.h>
 #include <binade/train/lens.h>
+#include <binade/train/report/numbers_internal.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -19,18 +20,13 @@ namespace binade::train {
 namespace {
 
 // Counts that are still on the device.
-struct Entry {
+struct LensEntry {
   LensKind kind;
   std::string layer, tensor;
   double scale;
   DType stored;
   Tensor counts, lost;
 };
-
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
-}
 
 std::string layer_of(const std::string& parameter) {
   const size_t dot = parameter.rfind('.');
@@ -182,11 +178,11 @@ class Lens::Watch : public OpObserver {
     for (size_t i = 0; i < before_.size(); ++i) {
       const auto& [name, old] = before_[i];
       const Tensor now = copy_of(after[i].second);
-      Entry& entry = count({LensKind::update, layer_of(name), name}, sub(now, old), 1);
+      LensEntry& entry = count({LensKind::update, layer_of(name), name}, sub(now, old), 1);
       entry.lost = count_lost_updates(old, now);
     }
     std::vector<LensRecord> records;
-    for (const Entry& e : entries_) {
+    for (const LensEntry& e : entries_) {
       const bool exact = is_power_of_two(e.scale);
       records.push_back({step_, e.kind, e.layer, e.tensor, e.scale, e.stored,
                          ExponentCounts(e.counts, exact ? e.scale : 1),
@@ -247,7 +243,7 @@ class Lens::Watch : public OpObserver {
     }
   }
 
-  Entry& count(const Place& place, const Tensor& x, double scale) {
+  LensEntry& count(const Place& place, const Tensor& x, double scale) {
     const auto key = std::pair(place.kind, place.tensor);
     auto [at, is_new] = index_.try_emplace(key, entries_.size());
     const bool same =
@@ -260,7 +256,7 @@ class Lens::Watch : public OpObserver {
       entries_.push_back({place.kind, place.layer, place.tensor, scale, x.dtype(),
                           zeros({kernels::kExponentCounters}, DType::i64, x.device()), Tensor()});
     }
-    Entry& entry = entries_[at->second];
+    LensEntry& entry = entries_[at->second];
     count_exponents(is_power_of_two(scale) ? x : mul(copy_of(x), 1 / scale), entry.counts);
     return entry;
   }
@@ -268,7 +264,7 @@ class Lens::Watch : public OpObserver {
   const Lens& lens_;
   int64_t step_;
   std::optional<ObserverScope> scope_;
-  std::vector<Entry> entries_;
+  std::vector<LensEntry> entries_;
   std::map<std::pair<LensKind, std::string>, size_t> index_;
   NamedTensors before_;
   Tensor known_word_;

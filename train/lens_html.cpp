@@ -13,16 +13,16 @@ using page::escaped;
 
 constexpr int kCell = 8, kRow = 15, kLabel = 230, kTop = 18, kAxis = 18;
 
-// The shade of a share as attributes, logarithmic over four decades. The style sheet has the colour
-// (class h), which light and dark pages mix with their own paper.
-std::string shade(double share) {
+// The shade of a share as attributes, logarithmic over four decades. The style sheet has the
+// colour (class h), which light and dark pages mix with their own paper.
+std::string shade_style(double share) {
   const double depth = std::clamp(1 + std::log10(share) / 4, 0.04, 1.0);
   char buffer[40];
   std::snprintf(buffer, sizeof buffer, " class=\"h\" fill-opacity=\"%.2f\"", depth);
   return buffer;
 }
 
-std::string number(double value) {
+std::string cell_number(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%.3g", value);
   return buffer;
@@ -35,9 +35,9 @@ std::string cells(const LensRow& row, const ExponentSpan& span, int y) {
     const double share = elements_at(row, span, e) / std::max(row.elements, 1.0);
     if (share > 0) {
       out += text("<rect x=\"", kLabel + (e - span.least) * kCell, "\" y=\"", y, "\" width=\"",
-                  kCell, "\" height=\"", kRow - 1, "\"", shade(share), "><title>",
+                  kCell, "\" height=\"", kRow - 1, "\"", shade_style(share), "><title>",
                   escaped(row.tensor), ": 2^", e, e == span.least ? " and below" : "", ": ",
-                  number(100 * share), "%</title></rect>");
+                  cell_number(100 * share), "%</title></rect>");
     }
   }
   return out;
@@ -87,7 +87,7 @@ std::string legend() {
   int x = 0;
   for (const auto& [share, name] :
        {std::pair(1e-4, "0.01%"), {1e-3, "0.1%"}, {1e-2, "1%"}, {0.1, "10%"}, {1.0, "100%"}}) {
-    out += text("<rect x=\"", x, "\" y=\"2\" width=\"22\" height=\"14\"", shade(share),
+    out += text("<rect x=\"", x, "\" y=\"2\" width=\"22\" height=\"14\"", shade_style(share),
                 "/><text x=\"", x + 27, "\" y=\"13\">", name, "</text>");
     x += 84;
   }
@@ -131,7 +131,7 @@ std::string scales(const LensReport& report) {
            "</b>, the largest power of two that keeps it below 65504.</p>\n<table><tr><th>static "
            "scale</th><th>flushed to 0</th><th>subnormal</th><th>overflow</th></tr>\n");
   const auto cell = [&report](double part) {
-    return "<td>" + number(100 * part / report.gradients) + "%</td>";
+    return "<td>" + cell_number(100 * part / report.gradients) + "%</td>";
   };
   for (const LensScale& row : report.scales) {
     out += text("<tr><td>", row.scale, "</td><td>", flushed_text(report, row), "</td>") +

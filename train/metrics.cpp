@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kBeforeWords = "precision";  // where values of a test go
 
 // Whole numbers are written as such: 3, not 3.0.
-nlohmann::ordered_json number(double value) {
+nlohmann::ordered_json json_number(double value) {
   constexpr double kExact = 9007199254740992;  // 2^53
   const bool whole = std::abs(value) < kExact && value == std::trunc(value);
   return whole ? nlohmann::ordered_json(static_cast<int64_t>(value))
@@ -24,7 +24,7 @@ std::string to_json(const ScalarRecord& record) {
   line["epoch"] = record.epoch;
   line["step"] = record.step;
   for (const auto& [name, value] : record.values) {
-    line[name] = number(value);
+    line[name] = json_number(value);
   }
   for (const auto& [name, word] : record.words) {
     line[name] = word;
@@ -72,7 +72,7 @@ void MetricsFile::set_in_last(const NamedValues& values) {
   nlohmann::ordered_json line;
   const auto put = [&] {
     for (const auto& [name, value] : values) {
-      line[name] = number(value);
+      line[name] = json_number(value);
     }
   };
   for (const auto& [name, value] : before.items()) {

@@ -19,13 +19,13 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kLock = "lock";
-constexpr const char* kFormat = "binade run lock 1";
+constexpr const char* kLockFormat = "binade run lock 1";
 constexpr const char* kStart = "{\"boot\":\"";  // of the file
 constexpr std::string_view kClaim = "lock.over-", kTemporary = ".tmp", kOwn = "lock.";
 constexpr uint64_t kMaxBytes = 1 << 16;
 constexpr size_t kMaxEarlier = 64;
 
-std::string first_line(const std::string& path) {
+std::string first_line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -42,7 +42,7 @@ ProcessState state_of(int64_t pid) {
   if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) {
     return {0, 0};
   }
-  const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
+  const std::string line = first_line_of("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = line.rfind(')');  // the name may have spaces and brackets
   if (name_end == std::string::npos) {
     return {};
@@ -68,10 +68,10 @@ bool is_running(int64_t pid, uint64_t start) {
 }  // namespace
 
 std::string lock_text(const RunOwner& owner) {
-  return json{{"format", kFormat},    {"host", owner.host},
-              {"boot", owner.boot},   {"pid_namespace", owner.pid_namespace},
-              {"pid", owner.pid},     {"start", owner.start},
-              {"token", owner.token}, {"earlier", owner.earlier}}
+  return json{{"format", kLockFormat}, {"host", owner.host},
+              {"boot", owner.boot},    {"pid_namespace", owner.pid_namespace},
+              {"pid", owner.pid},      {"start", owner.start},
+              {"token", owner.token},  {"earlier", owner.earlier}}
              .dump(-1, ' ', true, json::error_handler_t::replace) +
          "\n";
 }
@@ -87,7 +87,8 @@ RunOwner parse_lock(const std::string& text) {
     owner.start = root.at("start").get<uint64_t>();
     owner.earlier = root.at("earlier").get<std::vector<std::string>>();
     owner.token = root.at("token").get<std::string>();
-    const bool good = root.at("format") == kFormat && owner.pid > 0 && owner.token.size() == 16 &&
+    const bool good = root.at("format") == kLockFormat && owner.pid > 0 &&
+                      owner.token.size() == 16 &&
                       owner.token.find_first_not_of("0123456789abcdef") == std::string::npos;
     return good ? owner : RunOwner{};
   } catch (const json::exception&) {
@@ -101,7 +102,7 @@ RunOwner this_process() {
   if (::gethostname(name, sizeof name - 1) == 0) {
     self.host = name;
   }
-  self.boot = first_line("/proc/sys/kernel/random/boot_id");
+  self.boot = first_line_of("/proc/sys/kernel/random/boot_id");
   const ssize_t length = ::readlink("/proc/self/ns/pid", name, sizeof name);
   self.pid_namespace = length > 0 ? std::string(name, static_cast<size_t>(length)) : "";
   self.pid = ::getpid();

@@ -6,7 +6,7 @@
 namespace binade::train {
 namespace {
 
-constexpr int64_t kUnread = 256;
+constexpr int64_t kUnreadLosses = 256;
 
 }  // namespace
 
@@ -19,12 +19,12 @@ void RunningLoss::add(const Tensor& loss, double weight, int64_t step) {
   const NoGradGuard guard;
   if (!buffer_.defined() || !(buffer_.device() == loss.device())) {
     read();
-    buffer_ = empty({kUnread}, DType::f64, loss.device());
+    buffer_ = empty({kUnreadLosses}, DType::f64, loss.device());
   }
   const auto place = static_cast<int64_t>(unread_.size());
   make_view(buffer_, {1}, {1}, place).copy_(reshape(loss.detach(), {1}));
   unread_.push_back(term);
-  if (place + 1 == kUnread) {
+  if (place + 1 == kUnreadLosses) {
     read();
   }
 }

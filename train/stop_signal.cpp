@@ -11,7 +11,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM};
 
 // Signals belong to the process, so these variables do too.
 std::mutex mutex;
-int count = 0;  // StopSignals that exist
+int signal_watchers = 0;  // StopSignals that exist
 struct sigaction before[2];
 
 volatile std::sig_atomic_t signal_noted = 0, noted_at = 0;
@@ -37,7 +37,7 @@ void on_signal(int signal) {
 
 StopSignal::StopSignal(bool on) : on_(on) {
   const std::lock_guard lock(mutex);
-  if (!on_ || count++ > 0) {
+  if (!on_ || signal_watchers++ > 0) {
     return;
   }
   signal_noted = 0;
@@ -54,7 +54,7 @@ StopSignal::StopSignal(bool on) : on_(on) {
 
 StopSignal::~StopSignal() {
   const std::lock_guard lock(mutex);
-  if (!on_ || --count > 0) {
+  if (!on_ || --signal_watchers > 0) {
     return;
   }
   for (int i = 0; i < 2; ++i) {

@@ -9,6 +9,7 @@
 #include <binade/train/model_file.h>
 #include <binade/train/precision/shadow_report.h>
 #include <binade/train/profiler.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/stop_signal.h>
 #include <binade/train/trainer_run_internal.h>
@@ -18,14 +19,6 @@
 #include <limits>
 
 namespace binade::train {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
-
 // Ranks draw different random numbers while they train, for example for dropout. Rank 0 draws the
 // numbers of a run on one process, so that a checkpoint can store its generator.
 class TrainerRun::RankSeed {

@@ -42,7 +42,7 @@ std::vector<const Node*> nodes_below(std::span<const Tensor> outputs,
   return nodes;
 }
 
-std::string describe(const Tensor& input) {
+std::string input_text(const Tensor& input) {
   const Node& node = *input.history();
   std::string out = text("shape ", input.sizes(), ", ", node.leaf ? "a leaf" : "a result of ");
   if (!node.leaf) {
@@ -131,7 +131,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   }
   for (size_t i = 0; i < inputs.size() && !options.allow_unused; ++i) {
     check(gradients[i].defined(), "grad: the outputs do not depend on input ", i, " (",
-          describe(inputs[i]), "); pass allow_unused for an undefined gradient there");
+          input_text(inputs[i]), "); pass allow_unused for an undefined gradient there");
   }
   return gradients;
 }

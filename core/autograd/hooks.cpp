@@ -10,26 +10,26 @@
 namespace binade {
 namespace {
 
-struct Entry {
+struct HookEntry {
   uint64_t id;
   std::shared_ptr<GradientHook> hook;
 };
 
 // The hooks are stored outside the nodes, so a node without hooks only has a flag.
-struct Table {
+struct HookTable {
   std::mutex mutex;
-  std::unordered_map<const Node*, std::vector<Entry>> hooks;
+  std::unordered_map<const Node*, std::vector<HookEntry>> hooks;
   uint64_t next = 1;
 };
-Table& table() {
-  static Table* instance = new Table;
+HookTable& hook_table() {
+  static HookTable* instance = new HookTable;
   return *instance;
 }
 
 uint64_t add_hook_entry(Node& node, GradientHook hook) {
-  std::lock_guard lock(table().mutex);
-  const uint64_t id = table().next++;
-  table().hooks[&node].push_back({id, std::make_shared<GradientHook>(std::move(hook))});
+  std::lock_guard lock(hook_table().mutex);
+  const uint64_t id = hook_table().next++;
+  hook_table().hooks[&node].push_back({id, std::make_shared<GradientHook>(std::move(hook))});
   node.hooked = true;
   return id;
 }
@@ -44,9 +44,9 @@ HookHandle on_gradient(const Tensor& t, GradientHook hook) {
 }
 
 void HookHandle::remove() {
-  std::lock_guard lock(table().mutex);
-  for (auto& [node, entries] : table().hooks) {
-    std::erase_if(entries, [this](const Entry& entry) { return entry.id == id_; });
+  std::lock_guard lock(hook_table().mutex);
+  for (auto& [node, entries] : hook_table().hooks) {
+    std::erase_if(entries, [this](const HookEntry& entry) { return entry.id == id_; });
   }
 }
 
@@ -55,12 +55,12 @@ namespace detail {
 void add_hook(Node& node, GradientHook hook) { add_hook_entry(node, std::move(hook)); }
 
 void run_hooks(Node& node, Tensor& gradient) {
-  std::vector<Entry> entries;  // a copy: a hook may add or remove hooks
+  std::vector<HookEntry> entries;  // a copy: a hook may add or remove hooks
   {
-    std::lock_guard lock(table().mutex);
-    entries = table().hooks[&node];
+    std::lock_guard lock(hook_table().mutex);
+    entries = hook_table().hooks[&node];
   }
-  for (const Entry& entry : entries) {
+  for (const HookEntry& entry : entries) {
     const Tensor before = gradient;
     (*entry.hook)(gradient);
     check(gradient.defined() && gradient.sizes() == before.sizes() &&
@@ -77,19 +77,19 @@ void copy_hooks(const Node& from, Node& to) {
   if (!from.hooked) {
     return;
   }
-  std::lock_guard lock(table().mutex);
-  const std::vector<Entry> entries = table().hooks[&from];
-  std::vector<Entry>& into = table().hooks[&to];
+  std::lock_guard lock(hook_table().mutex);
+  const std::vector<HookEntry> entries = hook_table().hooks[&from];
+  std::vector<HookEntry>& into = hook_table().hooks[&to];
   into.insert(into.end(), entries.begin(), entries.end());
   to.hooked = true;
 }
 
 void drop_hooks(Node& node) {
-  std::vector<Entry> entries;  // destroyed outside of the lock: a hook may hold tensors
-  std::lock_guard lock(table().mutex);
-  if (const auto found = table().hooks.find(&node); found != table().hooks.end()) {
+  std::vector<HookEntry> entries;  // destroyed outside of the lock: a hook may hold tensors
+  std::lock_guard lock(hook_table().mutex);
+  if (const auto found = hook_table().hooks.find(&node); found != hook_table().hooks.end()) {
     entries = std::move(found->second);
-    table().hooks.erase(found);
+    hook_table().hooks.erase(found);
   }
 }
 

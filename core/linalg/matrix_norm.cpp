@@ -11,7 +11,7 @@
 namespace binade::linalg {
 namespace {
 
-constexpr const char* kName = "matrix_norm";
+constexpr const char* kMatrixNorm = "matrix_norm";
 
 // The matrices of a in the last two dimensions, and where they were.
 struct Matrices {
@@ -19,10 +19,10 @@ struct Matrices {
   int row, column;
 
   Matrices(const Tensor& x, const MatrixNormOptions& options) {
-    check_matrices(kName, x);
-    row = wrap_dim(kName, options.row, x.dim());
-    column = wrap_dim(kName, options.column, x.dim());
-    check(row != column, kName, ": got the dimension ", row,
+    check_matrices(kMatrixNorm, x);
+    row = wrap_dim(kMatrixNorm, options.row, x.dim());
+    column = wrap_dim(kMatrixNorm, options.column, x.dim());
+    check(row != column, kMatrixNorm, ": got the dimension ", row,
           " for rows and columns, expected two different ones");
     a = movedim(x, Dims{row, column}, Dims{-2, -1});
   }
@@ -37,7 +37,7 @@ Tensor extreme(const Tensor& values, bool largest, const Tensor& a) {
   if (values.size(-1) > 0) {
     return largest ? amax(values, {-1}) : amin(values, {-1});
   }
-  check(largest, kName, ": got shape ", a.sizes(),
+  check(largest, kMatrixNorm, ": got shape ", a.sizes(),
         ", expected at least one value for the smallest of them; use a positive order");
   return sum(values, {-1});
 }
@@ -46,9 +46,9 @@ Tensor extreme(const Tensor& values, bool largest, const Tensor& a) {
 
 Tensor matrix_norm(const Tensor& a, std::string_view order, const MatrixNormOptions& options,
                    SourceLine where) {
-  check(order == "fro" || order == "nuc", kName, ": got order \"", order,
+  check(order == "fro" || order == "nuc", kMatrixNorm, ": got order \"", order,
         "\", expected \"fro\", \"nuc\", or one of the numbers 1, -1, 2, -2, inf, -inf");
-  const detail::HostSyncCall waits(kName, where);
+  const detail::HostSyncCall waits(kMatrixNorm, where);
   const Matrices matrices(a, options);
   const Tensor norms =
       order == "fro" ? norm(matrices.a, 2, {-2, -1}) : sum(svdvals(matrices.a, where), {-1});
@@ -58,9 +58,9 @@ Tensor matrix_norm(const Tensor& a, std::string_view order, const MatrixNormOpti
 Tensor matrix_norm(const Tensor& a, double order, const MatrixNormOptions& options,
                    SourceLine where) {
   const double size = std::fabs(order);
-  check(size == 1 || size == 2 || std::isinf(size), kName, ": got order ", order,
+  check(size == 1 || size == 2 || std::isinf(size), kMatrixNorm, ": got order ", order,
         ", expected 1, -1, 2, -2, inf, -inf, \"fro\" or \"nuc\"");
-  const detail::HostSyncCall waits(kName, where);
+  const detail::HostSyncCall waits(kMatrixNorm, where);
   const Matrices matrices(a, options);
   const Tensor values =
       size == 2 ? svdvals(matrices.a, where) : norm(matrices.a, 1, {size == 1 ? -2 : -1});

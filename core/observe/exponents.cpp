@@ -16,7 +16,7 @@ constexpr int kClasses = 8, kBias = 127, kSpecial = 255;
 // The classes of exponent_keys.h.
 constexpr int kPowerOfTwo = 0, kInexact = 2, kNearSubnormal = 3, kNearHalf = 4;
 
-Tensor flat(const Tensor& x) {
+Tensor flat_values(const Tensor& x) {
   NoGradGuard guard;
   const Tensor dense = is_dense(x.sizes(), x.strides()) ? x.detach() : x.detach().contiguous();
   return make_view(dense, {x.numel()}, {1});
@@ -39,7 +39,7 @@ void count_exponents(const Tensor& x, const Tensor& counts) {
   check(x.defined() && is_floating(x.dtype()), "count_exponents: got ",
         x.defined() ? text(x.dtype(), " ", x.sizes()) : "an undefined tensor",
         ", expected a floating dtype");
-  kernels::count_exponents({.x = flat(x), .result = counts});
+  kernels::count_exponents({.x = flat_values(x), .result = counts});
 }
 
 Tensor count_exponents(const Tensor& x) {
@@ -157,7 +157,8 @@ Tensor count_lost_updates(const Tensor& before, const Tensor& after) {
             before.strides() == after.strides(),
         "count_lost_updates: expected two tensors of the same sizes and strides");
   Tensor result = zeros({3}, DType::i64, before.device());
-  kernels::count_lost_updates({.before = flat(before), .after = flat(after), .result = result});
+  kernels::count_lost_updates(
+      {.before = flat_values(before), .after = flat_values(after), .result = result});
   return result;
 }
 

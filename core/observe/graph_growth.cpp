@@ -23,12 +23,12 @@ constexpr int kSuspicious = 2;      // windows that rose: list nodes from here o
 constexpr int kConvinced = 5;       // windows that rose: the warning
 constexpr int64_t kKeptAtMost = 1;  // per window, without counting as growth
 
-constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNotCounted = std::numeric_limits<int64_t>::max();
 
 // The state of one thread.
 struct Watch {
   int calls = 0, rises = 0;
-  int64_t smallest = kNone, smallest_before = kNone;
+  int64_t smallest = kNotCounted, smallest_before = kNotCounted;
   uint64_t clock = 0;  // the thread's clock when this window began
   bool over = false;
 };
@@ -98,7 +98,7 @@ void report() {
 
 void end_window() {
   const bool rose =
-      watch.smallest_before != kNone && watch.smallest > watch.smallest_before + kKeptAtMost;
+      watch.smallest_before != kNotCounted && watch.smallest > watch.smallest_before + kKeptAtMost;
   watch.rises = rose ? watch.rises + 1 : 0;
   if (watch.rises >= kConvinced) {
     report();
@@ -109,7 +109,7 @@ void end_window() {
   }
   thread_state.tracing_nodes = watch.rises >= kSuspicious && !watch.over;
   watch.calls = 0;
-  watch.smallest_before = std::exchange(watch.smallest, kNone);
+  watch.smallest_before = std::exchange(watch.smallest, kNotCounted);
   watch.clock = thread_state.clock;
 }
 

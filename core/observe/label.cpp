@@ -6,19 +6,19 @@
 
 namespace binade {
 namespace {
-struct Table {
+struct LabelTable {
   std::mutex mutex;
   std::map<std::string, uint32_t, std::less<>> ids{{"", 0}};
   std::deque<std::string> paths{""};
 };
-Table& table() {
-  static Table* instance = new Table;
+LabelTable& label_table() {
+  static LabelTable* instance = new LabelTable;
   return *instance;
 }
 }  // namespace
 
 uint32_t intern_label(uint32_t parent, std::string_view name) {
-  Table& t = table();
+  LabelTable& t = label_table();
   std::lock_guard lock(t.mutex);
   std::string path = t.paths[parent];
   path.append(path.empty() ? "" : ".").append(name);
@@ -30,8 +30,8 @@ uint32_t intern_label(uint32_t parent, std::string_view name) {
 }
 
 std::string label_text(uint32_t label) {
-  std::lock_guard lock(table().mutex);
-  return table().paths[label];
+  std::lock_guard lock(label_table().mutex);
+  return label_table().paths[label];
 }
 
 }  // namespace binade

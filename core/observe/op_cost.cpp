@@ -37,7 +37,7 @@ constexpr std::pair<std::string_view, CostRule> kRules[] = {
 
 double elements(const Tensor& t) { return t.defined() ? static_cast<double>(t.numel()) : 0; }
 
-double bytes_of(const Tensor& t) {
+double traffic_of(const Tensor& t) {
   return t.defined() ? elements(t) * static_cast<double>(size_of(t.dtype())) : 0;
 }
 
@@ -106,10 +106,10 @@ OpCost op_cost(CostRule rule, std::span<const Tensor* const> inputs,
     return {};
   }
   for (const Tensor* input : inputs) {
-    cost.bytes += bytes_of(*input);
+    cost.bytes += traffic_of(*input);
   }
   for (const Tensor& output : outputs) {
-    cost.bytes += bytes_of(output);
+    cost.bytes += traffic_of(output);
   }
   return cost;
 }

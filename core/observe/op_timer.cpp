@@ -23,7 +23,7 @@ void mix(uint64_t& hash, const Tensor& t) {
   }
 }
 
-std::string describe(const Tensor& t) {
+std::string operand_text(const Tensor& t) {
   return t.defined() ? text(t.dtype(), " ", t.sizes()) : "none";
 }
 
@@ -75,11 +75,11 @@ const char* OpTimer::shapes_of(const OpEvent& event) {
   if (is_new) {
     std::string all;
     for (const Tensor* input : event.inputs) {
-      all += (all.empty() ? "" : ", ") + describe(*input);
+      all += (all.empty() ? "" : ", ") + operand_text(*input);
     }
     all += " -> ";
     for (const Tensor& output : event.outputs) {
-      all += (&output == event.outputs.data() ? "" : ", ") + describe(output);
+      all += (&output == event.outputs.data() ? "" : ", ") + operand_text(output);
     }
     entry->second = timeline_text(all);
   }

@@ -12,8 +12,8 @@
 namespace binade {
 namespace {
 
-constexpr Op kOp{"scaled_dot_product_attention", OpClass::contraction};
-constexpr const char* kName = kOp.name;
+constexpr Op kAttention{"scaled_dot_product_attention", OpClass::contraction};
+constexpr const char* kAttentionName = kAttention.name;
 
 // All sizes except the last two.
 Dims leading(const Tensor& t) {
@@ -140,7 +140,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
                               .scale = s.scale,
                               .visible = {.mask = shown, .causal = s.causal},
                               .dropout = {s.dropout, s.seed, s.offset, advance}});
-  return kOp.record(
+  return kAttention.record(
       {q, k, v, mask}, out, save(q, k, v, mask, out, lse, advance),
       [s](const Tensor& dout, Needs needs, const Tensor& q, const Tensor& k, const Tensor& v,
           const Tensor& mask, const Tensor& out, const Tensor& lse,
@@ -166,33 +166,34 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
 }
 
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
-  check_floating(kName, q);
+  check_floating(kAttentionName, q);
   for (const Tensor* t : {&k, &v}) {
-    check_defined(kName, *t);
-    check(t->dtype() == q.dtype(), kName, ": got dtypes ", q.dtype(), " and ", t->dtype(),
+    check_defined(kAttentionName, *t);
+    check(t->dtype() == q.dtype(), kAttentionName, ": got dtypes ", q.dtype(), " and ", t->dtype(),
           ", expected one floating dtype");
   }
   check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2 && q.size(-1) == k.size(-1) &&
             k.size(-2) == v.size(-2) && q.size(-1) > 0,
-        kName, ": got q ", q.sizes(), ", k ", k.sizes(), ", v ", v.sizes(),
+        kAttentionName, ": got q ", q.sizes(), ", k ", k.sizes(), ", v ", v.sizes(),
         ", expected [..., queries, size], [..., keys, size], [..., keys, value_size]");
-  check(!mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype(), kName,
-        ": got a mask of dtype ", mask.defined() ? mask.dtype() : q.dtype(), ", expected bool or ",
-        q.dtype(), ", the dtype of q");
+  check(!mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype(),
+        kAttentionName, ": got a mask of dtype ", mask.defined() ? mask.dtype() : q.dtype(),
+        ", expected bool or ", q.dtype(), ", the dtype of q");
 }
 
 // The leading sizes of the result.
 Dims result_lead(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
-  Dims lead = broadcast_sizes(kName, broadcast_sizes(kName, leading(q), leading(k)), leading(v));
+  Dims lead = broadcast_sizes(kAttentionName,
+                              broadcast_sizes(kAttentionName, leading(q), leading(k)), leading(v));
   if (!mask.defined()) {
     return lead;
   }
   const int n = mask.dim();
   const int64_t rows = n >= 2 ? mask.sizes()[n - 2] : 1, cols = n >= 1 ? mask.sizes()[n - 1] : 1;
-  check((rows == 1 || rows == q.size(-2)) && (cols == 1 || cols == k.size(-2)), kName,
+  check((rows == 1 || rows == q.size(-2)) && (cols == 1 || cols == k.size(-2)), kAttentionName,
         ": got a mask of shape ", mask.sizes(), ", expected one that broadcasts to [..., ",
         q.size(-2), ", ", k.size(-2), "], queries and keys");
-  return broadcast_sizes(kName, lead, leading(mask));
+  return broadcast_sizes(kAttentionName, lead, leading(mask));
 }
 
 // [..., heads, rows, cols] -> [..., groups, heads / groups, rows, cols].
@@ -212,16 +213,16 @@ Tensor in_groups(const Tensor& t, int64_t groups) {
 Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          AttentionOptions options) {
   check(q.defined() && k.defined() && v.defined() && q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3,
-        kName,
+        kAttentionName,
         ": got enable_gqa with fewer than three dimensions, expected [..., heads, length, "
         "size]");
   const int64_t heads = q.size(-3), groups = k.size(-3);
-  check(groups > 0 && heads % groups == 0 && v.size(-3) == groups, kName, ": got ", heads,
+  check(groups > 0 && heads % groups == 0 && v.size(-3) == groups, kAttentionName, ": got ", heads,
         " heads of q, ", groups, " of k and ", v.size(-3),
         " of v with enable_gqa, expected as many of k as of v, a divisor of those of q");
   const Tensor& mask = options.mask;
   if (mask.defined() && mask.dim() >= 3) {
-    check(mask.size(-3) == 1 || mask.size(-3) == heads, kName, ": got a mask of shape ",
+    check(mask.size(-3) == 1 || mask.size(-3) == heads, kAttentionName, ": got a mask of shape ",
           mask.sizes(), ", expected ", heads, " or 1 heads");
     options.mask = in_groups(mask, mask.size(-3) == 1 ? 1 : groups);
   }
@@ -240,10 +241,10 @@ Tensor scaled_dot_product_attention(const Tensor& q_, const Tensor& k_, const Te
   if (options.enable_gqa) {
     return grouped_attention(q_, k_, v_, options);
   }
-  auto [q, k, v, mask] = kOp.enter(q_, k_, v_, options.mask);
+  auto [q, k, v, mask] = kAttention.enter(q_, k_, v_, options.mask);
   check_operands(q, k, v, mask);
-  check(options.dropout >= 0 && options.dropout <= 1, kName, ": got dropout = ", options.dropout,
-        ", expected 0 to 1");
+  check(options.dropout >= 0 && options.dropout <= 1, kAttentionName,
+        ": got dropout = ", options.dropout, ", expected 0 to 1");
   const Dims lead = result_lead(q, k, v, mask);
   const int64_t queries = q.size(-2), keys = k.size(-2), size = q.size(-1), values = v.size(-1);
   Settings settings{.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(size))),

@@ -2,6 +2,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/batch_norm_ranks_internal.h>
+#include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/norm/batch_norm.h>
@@ -9,18 +10,14 @@
 namespace binade {
 namespace {
 
-constexpr Op kOp{"batch_norm", OpClass::norm};
+using detail::compute_vector;
+
+constexpr Op kBatchNorm{"batch_norm", OpClass::norm};
 
 void check_channels(const char* what, const Tensor& t, const Tensor& x) {
   check(!t.defined() || (t.dim() == 1 && t.size(0) == x.size(1)), "batch_norm: got ", what,
         " of shape ", t.defined() ? t.sizes() : Dims{}, ", expected [", x.size(1),
         "], the channels of x ", x.sizes());
-}
-
-// The kernels take contiguous per-channel vectors in the compute dtype. Both steps are
-// differentiable.
-Tensor channel_vector(const Tensor& t, DType compute) {
-  return t.defined() ? contiguous(cast(t, compute)) : t;
 }
 
 // relu(y + residual), as separate ops.
@@ -122,7 +119,7 @@ Tensor normalize_by_running(const BatchNormInputs& in, const Tensor& residual) {
 Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options) {
-  auto [x, residual] = kOp.enter(x_, options.residual);
+  auto [x, residual] = kBatchNorm.enter(x_, options.residual);
   check(x.defined() && x.dim() >= 2 && is_floating(x.dtype()), "batch_norm: got ",
         x.defined() ? text("x of shape ", x.sizes(), " and dtype ", x.dtype())
                     : "an undefined tensor",
@@ -145,8 +142,8 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
   check(options.training || running_mean.defined(),
         "batch_norm: got training = false without running_mean and running_var, expected both; to "
         "normalise by the batch without them, set training = true");
-  const Tensor w = channel_vector(weight, compute), b = channel_vector(bias, compute);
-  const BatchNormInputs in{.op = kOp,
+  const Tensor w = compute_vector(weight, compute), b = compute_vector(bias, compute);
+  const BatchNormInputs in{.op = kBatchNorm,
                            .x = x,
                            .w = w,
                            .b = b,

@@ -13,6 +13,10 @@ namespace {
 constexpr Op kCast{"cast", OpClass::movement, true};
 }  // namespace
 
+Tensor detail::compute_vector(const Tensor& t, DType compute) {
+  return t.defined() ? contiguous(cast(t, compute)) : t;
+}
+
 Grads detail::cast_gradient(const Tensor& dy, DType dtype, Needs needs) {
   if (grad_enabled()) {
     return {cast(dy, dtype)};

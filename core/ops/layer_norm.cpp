@@ -2,6 +2,7 @@
 // and instance norm, which is group norm with one channel per group.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/layer_norm.h>
 #include <binade/core/tensor/create.h>
@@ -12,6 +13,8 @@
 
 namespace binade {
 namespace {
+
+using detail::compute_vector;
 
 // The product of normalized_shape, once x and the parameters are known to have it.
 int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_shape,
@@ -32,11 +35,6 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
           ", expected ", normalized_shape);
   }
   return cols;
-}
-
-// A parameter as a contiguous vector in the compute dtype. Both steps are differentiable.
-Tensor compute_vector(const Tensor& t, DType compute) {
-  return t.defined() ? contiguous(cast(t, compute)) : t;
 }
 
 Tensor flat(const Tensor& t) { return t.defined() ? make_view(t, {t.numel()}, {1}) : t; }
@@ -143,15 +141,11 @@ void check_image(const char* op, const Tensor& x, const Tensor& weight, const Te
 }
 
 // Contiguous per-channel vectors in the compute dtype. Both steps are differentiable.
-Tensor channel_vector(const Tensor& t, DType compute) {
-  return t.defined() ? contiguous(cast(t, compute)) : t;
-}
-
 // y = (x - mean) rstd w + b with the mean and rstd of each group
 Tensor normalize_groups(const Op& op, const Tensor& x, int64_t groups, const Tensor& weight,
                         const Tensor& bias, double eps) {
   const DType compute = compute_dtype(x.dtype());
-  const Tensor w = channel_vector(weight, compute), b = channel_vector(bias, compute);
+  const Tensor w = compute_vector(weight, compute), b = compute_vector(bias, compute);
   Tensor y = empty_like(x);
   const Tensor mean = empty({x.size(0), groups}, compute, x.device()),
                rstd = empty({x.size(0), groups}, compute, x.device());

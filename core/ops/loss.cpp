@@ -19,7 +19,7 @@
 namespace binade {
 namespace {
 
-constexpr Op kOp{"cross_entropy", OpClass::loss};
+constexpr Op kCrossEntropy{"cross_entropy", OpClass::loss};
 
 void total(const Tensor& rows, const Tensor& sum) {  // [rows] -> []
   kernels::reduce_forward({.op = kernels::Reduce::sum, .x = rows, .y = make_view(sum, {1}, {1})});
@@ -108,22 +108,23 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                                   .ignore_index = options.ignore_index,
                                   .label_smoothing = options.label_smoothing});
   const Tensor divisor = reduce_rows(options.reduction, row_weight, loss);
-  return kOp.record({z}, loss, save(z, target, weight, lse, divisor),
-                    [ignore = options.ignore_index, smoothing = options.label_smoothing](
-                        const Tensor& dy, Needs needs, const Tensor& z, const Tensor& target,
-                        const Tensor& weight, const Tensor& lse, const Tensor& divisor) -> Grads {
-                      const Tensor row_scale = row_scale_of(dy, divisor, lse.sizes());
-                      Tensor dz = needs.out_like(0, z);
-                      kernels::cross_entropy_backward({.logits = z,
-                                                       .target = target,
-                                                       .weight = weight,
-                                                       .lse = lse,
-                                                       .row_scale = row_scale,
-                                                       .dlogits = dz,
-                                                       .ignore_index = ignore,
-                                                       .label_smoothing = smoothing});
-                      return {dz};
-                    });
+  return kCrossEntropy.record(
+      {z}, loss, save(z, target, weight, lse, divisor),
+      [ignore = options.ignore_index, smoothing = options.label_smoothing](
+          const Tensor& dy, Needs needs, const Tensor& z, const Tensor& target,
+          const Tensor& weight, const Tensor& lse, const Tensor& divisor) -> Grads {
+        const Tensor row_scale = row_scale_of(dy, divisor, lse.sizes());
+        Tensor dz = needs.out_like(0, z);
+        kernels::cross_entropy_backward({.logits = z,
+                                         .target = target,
+                                         .weight = weight,
+                                         .lse = lse,
+                                         .row_scale = row_scale,
+                                         .dlogits = dz,
+                                         .ignore_index = ignore,
+                                         .label_smoothing = smoothing});
+        return {dz};
+      });
 }
 
 // loss_i = sum_c w_c q_c (lse - z_c), q the smoothed probabilities; z, p [rows, classes]
@@ -139,20 +140,21 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
                                        .label_smoothing = options.label_smoothing});
   const Tensor divisor =
       reduce_rows(options.reduction, full({z.size(0)}, 1, compute, z.device()), loss);
-  return kOp.record({z}, loss, save(z, p, weight, divisor),
-                    [smoothing = options.label_smoothing](
-                        const Tensor& dy, Needs needs, const Tensor& z, const Tensor& p,
-                        const Tensor& weight, const Tensor& divisor) -> Grads {
-                      const Tensor row_scale = row_scale_of(dy, divisor, {z.size(0)});
-                      Tensor dz = needs.out_like(0, z);
-                      kernels::soft_cross_entropy_backward({.logits = z,
-                                                            .target = p,
-                                                            .weight = weight,
-                                                            .row_scale = row_scale,
-                                                            .dlogits = dz,
-                                                            .label_smoothing = smoothing});
-                      return {dz};
-                    });
+  return kCrossEntropy.record(
+      {z}, loss, save(z, p, weight, divisor),
+      [smoothing = options.label_smoothing](const Tensor& dy, Needs needs, const Tensor& z,
+                                            const Tensor& p, const Tensor& weight,
+                                            const Tensor& divisor) -> Grads {
+        const Tensor row_scale = row_scale_of(dy, divisor, {z.size(0)});
+        Tensor dz = needs.out_like(0, z);
+        kernels::soft_cross_entropy_backward({.logits = z,
+                                              .target = p,
+                                              .weight = weight,
+                                              .row_scale = row_scale,
+                                              .dlogits = dz,
+                                              .label_smoothing = smoothing});
+        return {dz};
+      });
 }
 
 // The same loss made of ops, for targets that require a gradient. The ops are parts of a loss, so
@@ -187,7 +189,7 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
 
 Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
                      const CrossEntropyLossOptions& options) {
-  auto [logits] = kOp.enter(logits_);
+  auto [logits] = kCrossEntropy.enter(logits_);
   check(logits.defined() && target.defined(),
         "cross_entropy: got an undefined tensor, expected one with a value; assign it first");
   check(logits.dim() >= 2 && is_floating(logits.dtype()), "cross_entropy: got logits of shape ",

@@ -28,8 +28,8 @@ constexpr std::pair<const char*, OpClass> kListedOps[] = {
 #undef BINADE_ROW
 };
 
-struct Table {
-  Table() {
+struct OpClassTable {
+  OpClassTable() {
     for (const auto& [name, op_class] : kListedOps) {
       classes.emplace(name, op_class);
     }
@@ -44,8 +44,8 @@ struct Table {
   std::map<std::string, OpClass> classes;
 };
 
-Table& table() {
-  static Table* instance = new Table;
+OpClassTable& op_class_table() {
+  static OpClassTable* instance = new OpClassTable;
   return *instance;
 }
 
@@ -64,17 +64,17 @@ OpClass parse_op_class(const std::string& name) {
 }
 
 std::vector<OpInfo> op_classes() {
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(op_class_table().mutex);
   std::vector<OpInfo> all;
-  for (const auto& [name, op_class] : table().classes) {
+  for (const auto& [name, op_class] : op_class_table().classes) {
     all.push_back({name, op_class});
   }
   return all;
 }
 
 void declare_op(const Op& op) {
-  std::lock_guard lock(table().mutex);
-  const auto [known, fresh] = table().classes.emplace(op.name, op.op_class);
+  std::lock_guard lock(op_class_table().mutex);
+  const auto [known, fresh] = op_class_table().classes.emplace(op.name, op.op_class);
   check(fresh || known->second == op.op_class, "declare_op: ", op.name, " is a ",
         to_string(known->second), " already, got ", to_string(op.op_class));
 }

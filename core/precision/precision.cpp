@@ -46,7 +46,7 @@ bool Precision::operator==(const Precision& other) const {
 
 namespace {
 
-constexpr DType kNone = DType::boolean;  // no dtype requested
+constexpr DType kNoDType = DType::boolean;  // no dtype requested
 
 // The decision of the policy for a class, without its rules.
 Decision decide_by_class(OpClass op_class, const Precision& precision, DType widest) {
@@ -92,11 +92,11 @@ namespace {
 
 // f32 if two floating dtypes meet, so that no digits are lost; else the one of the inputs.
 DType widest_dtype(const Tensor* const* inputs, size_t count) {
-  DType widest = kNone;
+  DType widest = kNoDType;
   for (size_t i = 0; i < count; ++i) {
     if (inputs[i]->defined() && is_floating(inputs[i]->dtype())) {
       const DType dtype = inputs[i]->dtype();
-      widest = widest == kNone || widest == dtype ? dtype : DType::f32;
+      widest = widest == kNoDType || widest == dtype ? dtype : DType::f32;
     }
   }
   return widest;
@@ -141,7 +141,7 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
                   size_t count) {
   const DType widest = widest_dtype(inputs, count);
   const Decision decision =
-      decide(op.name, op.op_class, thread_state.label, scope.precision, widest, widest != kNone);
+      decide(op.name, op.op_class, thread_state.label, scope.precision, widest, widest != kNoDType);
   constexpr size_t kMost = 16;
   std::array<PolicyEvent::Cast, kMost> done{};
   std::array<const Tensor*, kMost> given{};
@@ -179,7 +179,7 @@ std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs
     given.push_back(&input);
   }
   const DType widest = widest_dtype(given.data(), given.size());
-  if (!scope || widest == kNone) {
+  if (!scope || widest == kNoDType) {
     return inputs;
   }
   std::vector<Tensor> joined = inputs;

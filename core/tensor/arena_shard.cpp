@@ -19,7 +19,7 @@ Tensor part(const Tensor& flat, int64_t begin, int64_t count) {
   return make_view(flat, {count}, {1}, begin);
 }
 
-int64_t bytes_of(const Tensor& t) {
+int64_t memory_of(const Tensor& t) {
   return t.defined() ? t.numel() * static_cast<int64_t>(size_of(t.dtype())) : 0;
 }
 
@@ -113,7 +113,7 @@ void Arena::gather_values() const {
 int64_t Arena::bytes() const {
   int64_t sum = 0;
   for (const Segment& segment : segments_) {
-    sum += bytes_of(segment.values) + bytes_of(segment.gradients) + bytes_of(segment.masters);
+    sum += memory_of(segment.values) + memory_of(segment.gradients) + memory_of(segment.masters);
   }
   return sum;
 }

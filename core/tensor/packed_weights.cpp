@@ -43,7 +43,7 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
-struct Entry {
+struct PackedEntry {
   Source source;
   std::shared_ptr<PackedBuffer> buffer;
   bool ready = false;  // false while a thread packs
@@ -58,7 +58,7 @@ class PackedTable {
     std::shared_ptr<PackedBuffer> old;  // released after the lock
     const std::lock_guard lock(mutex_);
     const auto [at, is_new] = entries_.try_emplace(storage);
-    Entry& entry = at->second;
+    PackedEntry& entry = at->second;
     if (is_new) {
       packed_filter.add(storage);
     } else if (entry.source == source) {
@@ -114,7 +114,7 @@ class PackedTable {
   }
 
  private:
-  using Entries = std::unordered_map<const Storage*, Entry>;
+  using Entries = std::unordered_map<const Storage*, PackedEntry>;
   void erase(Entries::iterator at) {
     packed_filter.remove(at->first);
     entries_.erase(at);
@@ -124,7 +124,7 @@ class PackedTable {
   Entries entries_;
 };
 
-PackedTable& table() {
+PackedTable& packed_table() {
   static auto& instance = *new PackedTable;  // storages die after static objects
   return instance;
 }
@@ -142,7 +142,7 @@ std::atomic<bool>& enabled() {
 
 }  // namespace
 
-void detail::drop_packing(const Storage* storage) noexcept { table().drop(storage); }
+void detail::drop_packing(const Storage* storage) noexcept { packed_table().drop(storage); }
 
 // A leaf or, if frozen, a range that its arena holds too.
 bool KeptPacking::is_kept(const Tensor& w) {
@@ -165,7 +165,7 @@ const std::byte* KeptPacking::get(const kernels::PackingFormat& format,
   }
   std::shared_ptr<PackedBuffer> mine;
   try {
-    held_ = table().find(
+    held_ = packed_table().find(
         storage, {view.data, view.dtype, view.sizes, view.strides, weight_->version(), format},
         mine);
   } catch (const OutOfMemory&) {
@@ -180,19 +180,19 @@ const std::byte* KeptPacking::get(const kernels::PackingFormat& format,
     detail::drop_packing(storage);
     throw;
   }
-  table().set_ready(storage, mine);
+  packed_table().set_ready(storage, mine);
   held_ = std::move(mine);
   return held_->data;
 }
 
-PackedWeightStats packed_weight_stats() { return table().stats(); }
+PackedWeightStats packed_weight_stats() { return packed_table().stats(); }
 
 bool packed_weights() { return enabled().load(std::memory_order_relaxed); }
 
 void set_packed_weights(bool on) {
   enabled().store(on, std::memory_order_relaxed);
   if (!on) {
-    table().drop_all();
+    packed_table().drop_all();
   }
 }
 

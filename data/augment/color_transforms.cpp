@@ -9,11 +9,8 @@
 namespace binade::data {
 namespace {
 
+using internal::check_probability;
 using internal::draw_uniform;
-
-void check_probability(const char* op, double p) {
-  check(p >= 0 && p <= 1, op, ": got p ", p, ", expected 0 to 1");
-}
 
 // Applies change(image) with probability p.
 template <class Change>

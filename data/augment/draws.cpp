@@ -1,6 +1,7 @@
 // Gamma by Marsaglia and Tsang, "A simple method for generating gamma variables" (TOMS 2000), in
 // logarithms, so that small parameters give no zeros.
 #include <binade/data/augment/draws_internal.h>
+#include <binade/kernels/base/error.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,10 @@ double draw_log_gamma(philox::Stream& random, double alpha) {
 }
 
 }  // namespace
+
+void check_probability(const char* op, double p) {
+  check(p >= 0 && p <= 1, op, ": got p ", p, ", expected 0 to 1");
+}
 
 double draw_uniform(philox::Stream& random, double low, double high) {
   return low + (high - low) * (double(random.next()) * 0x1p-32);

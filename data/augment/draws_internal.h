@@ -1,4 +1,5 @@
-// Random numbers of distributions, from a stream of Philox. Internal to data.
+// Random numbers of distributions, from a stream of Philox, and the check of a probability.
+// Internal to data.
 #pragma once
 #include <binade/kernels/base/philox.h>
 
@@ -6,6 +7,9 @@
 #include <vector>
 
 namespace binade::data::internal {
+
+// An Error that names `op` unless p is from 0 to 1.
+void check_probability(const char* op, double p);
 
 // Uniform in [low, high), from 32 bits.
 double draw_uniform(philox::Stream& random, double low, double high);

@@ -10,11 +10,8 @@
 namespace binade::data {
 namespace {
 
+using internal::check_probability;
 using internal::draw_uniform;
-
-void check_probability(const char* op, double p) {
-  check(p >= 0 && p <= 1, op, ": got p ", p, ", expected 0 to 1");
-}
 
 void check_range(const char* op, const char* name, const Range& range) {
   check(std::isfinite(range[0]) && std::isfinite(range[1]) && range[0] <= range[1], op, ": got ",

@@ -12,15 +12,15 @@ namespace {
 
 using internal::AffineMatrix;
 
-constexpr int kMaxSide = 32'768;
+constexpr int kMaxWarpSide = 32'768;
 
 void check_warping(const char* op, const Image& image, const Warping& warping) {
   check(image.channels >= 1 && image.channels <= kernels::kWarpMaxChannels, op,
         ": got an image of ", image.channels, " channels, expected 1 to 4");
-  check(
-      image.height >= 1 && image.width >= 1 && image.height <= kMaxSide && image.width <= kMaxSide,
-      op, ": got an image of ", image.height, " x ", image.width, ", expected sides of 1 to ",
-      kMaxSide);
+  check(image.height >= 1 && image.width >= 1 && image.height <= kMaxWarpSide &&
+            image.width <= kMaxWarpSide,
+        op, ": got an image of ", image.height, " x ", image.width, ", expected sides of 1 to ",
+        kMaxWarpSide);
   check(warping.interpolation == Interpolation::nearest ||
             warping.interpolation == Interpolation::bilinear,
         op, ": got another interpolation, expected nearest or bilinear");

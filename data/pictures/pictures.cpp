@@ -13,8 +13,8 @@
 namespace binade::data {
 namespace {
 
-constexpr int64_t kMaxSide = 1 << 20;  // the encoders have limits of their own
-constexpr int kMaxChannels = 4;        // as the decoder gives them
+constexpr int64_t kMaxPictureSide = 1 << 20;  // the encoders have limits of their own
+constexpr int kMaxChannels = 4;               // as the decoder gives them
 
 void check_whole(const char* op, const Image& image) {
   check(image.height > 0 && image.width > 0 && image.channels > 0 && image.channels <= kMaxChannels,
@@ -60,8 +60,8 @@ Tensor checked_picture(const char* op, const Tensor& picture) {
         " channels, expected a picture [C, H, W] of 1 to ", kMaxChannels,
         (sizes[picture.dim() - 1] <= kMaxChannels ? "; permute(x, {2, 0, 1}) makes one of [H, W, C]"
                                                   : ""));
-  check(chw.size(1) <= kMaxSide && chw.size(2) <= kMaxSide, op, ": got a tensor ", sizes,
-        ", expected sides of at most ", kMaxSide, " pixels");
+  check(chw.size(1) <= kMaxPictureSide && chw.size(2) <= kMaxPictureSide, op, ": got a tensor ",
+        sizes, ", expected sides of at most ", kMaxPictureSide, " pixels");
   check(is_picture_dtype(picture.dtype()), op, ": got a picture of ", picture.dtype(),
         ", expected floating values from 0 to 1, u8 or bool");
   return chw.to(Device{});
@@ -140,10 +140,10 @@ void check_grid(const Tensor& batch, const GridOptions& o) {
         ", expected at least one picture of at least one pixel");
   check(is_picture_dtype(batch.dtype()), "make_grid: got pictures of ", batch.dtype(),
         ", expected floating values from 0 to 1, u8 or bool");
-  check(o.columns >= 1 && o.columns <= kMaxSide, "make_grid: got ", o.columns,
-        " columns, expected 1 to ", kMaxSide);
-  check(o.padding >= 0 && o.padding <= kMaxSide, "make_grid: got a padding of ", o.padding,
-        ", expected 0 to ", kMaxSide, " pixels");
+  check(o.columns >= 1 && o.columns <= kMaxPictureSide, "make_grid: got ", o.columns,
+        " columns, expected 1 to ", kMaxPictureSide);
+  check(o.padding >= 0 && o.padding <= kMaxPictureSide, "make_grid: got a padding of ", o.padding,
+        ", expected 0 to ", kMaxPictureSide, " pixels");
   check(o.pad_value >= 0 && o.pad_value <= 1, "make_grid: got pad_value = ", o.pad_value,
         ", expected 0 (black) to 1 (white)");
   check(int{o.value_range.has_value()} + int{o.normalize} + int{o.scale_each} <= 1,
@@ -185,9 +185,9 @@ Tensor make_grid(const Tensor& batch, const GridOptions& options) {
   const int64_t count = x.size(0), columns = std::min(options.columns, count);
   const int64_t rows = (count + columns - 1) / columns;
   const int64_t height = x.size(2) + options.padding, width = x.size(3) + options.padding;
-  check(rows * height <= kMaxSide && columns * width <= kMaxSide, "make_grid: got ", count,
-        " pictures of ", x.size(2), " x ", x.size(3), " in ", columns,
-        " columns, expected a grid of at most ", kMaxSide, " pixels on a side");
+  check(rows * height <= kMaxPictureSide && columns * width <= kMaxPictureSide, "make_grid: got ",
+        count, " pictures of ", x.size(2), " x ", x.size(3), " in ", columns,
+        " columns, expected a grid of at most ", kMaxPictureSide, " pixels on a side");
   const DType dtype = options.scale_each ? DType::f32 : x.dtype();
   const double pad = dtype == DType::u8 ? std::round(options.pad_value * 255) : options.pad_value;
   Tensor grid =

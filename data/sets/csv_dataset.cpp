@@ -6,7 +6,7 @@
 namespace binade::data {
 namespace {
 
-Tensor bytes_of(const std::string& text) {
+Tensor text_tensor(const std::string& text) {
   return Tensor::from(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()),
                       {static_cast<int64_t>(text.size())});
 }
@@ -23,9 +23,10 @@ Sample CsvDataset::get(int64_t index) const {
   table_->check_row(index);
   Sample sample;
   for (const CsvTable::Field& field : table_->fields) {
-    sample.fields.emplace_back(field.name, field.type == CsvType::text
-                                               ? bytes_of(field.texts[static_cast<size_t>(index)])
-                                               : copy_row(field.values, index));
+    sample.fields.emplace_back(field.name,
+                               field.type == CsvType::text
+                                   ? text_tensor(field.texts[static_cast<size_t>(index)])
+                                   : copy_row(field.values, index));
   }
   return sample;
 }

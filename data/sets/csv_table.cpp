@@ -38,7 +38,7 @@ const char* name_of(CsvType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-std::string joined(const std::vector<std::string>& names) {
+std::string printable_list(const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) {
     list += (list.empty() ? "" : ", ") + printable(name);
@@ -95,7 +95,7 @@ const CsvTable::Field& CsvTable::field(const std::string& name) const {
     there.push_back(each.name);
   }
   check(found != nullptr, printable(path), ": csv: got no field '", name,
-        "', expected one of: ", joined(there));
+        "', expected one of: ", printable_list(there));
   return *found;
 }
 
@@ -109,7 +109,7 @@ const CsvTable::Field* CsvTable::class_field() const {
 size_t CsvTable::column(const std::string& name) const {
   const auto found = std::find(names.begin(), names.end(), name);
   check(found != names.end(), printable(path), ": csv: got no column '", printable(name),
-        "', expected one of: ", joined(names));
+        "', expected one of: ", printable_list(names));
   return static_cast<size_t>(found - names.begin());
 }
 
@@ -278,7 +278,7 @@ int64_t CsvTable::integer(const CsvRecord& record, size_t at) const {
   if (of.type == CsvType::category) {
     reject(record, at,
            text("got ", shown(cell), ", expected one of the ", of.categories.size(),
-                " categories: ", joined(of.categories)));
+                " categories: ", printable_list(of.categories)));
   }
   int64_t value = 0;
   if (parse(cell, value) != std::errc()) {

@@ -53,10 +53,6 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 int64_t parse_class(const TarMember& member, const std::string& path) {
   std::string_view digits = text_of(member.bytes);
   constexpr std::string_view kSpaces = " \r\n\t";

@@ -10,12 +10,8 @@
 namespace binade::data {
 namespace {
 
-constexpr uint64_t kBlock = 512, kMaxExtended = 1 << 20;
+constexpr uint64_t kTarBlock = 512, kMaxExtended = 1 << 20;
 constexpr size_t kMaxName = 4096;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // A field up to its first zero byte.
 std::string_view field_of(std::span<const std::byte> block, size_t at, size_t bytes) {
@@ -62,7 +58,7 @@ std::span<const std::byte> TarReader::take(uint64_t bytes) {
         " bytes does not fit; the file was cut off");
   const auto part = file_.subspan(at_, bytes);
   // The padding of the last member may be missing.
-  at_ = std::min<uint64_t>(at_ + bytes + (kBlock - bytes % kBlock) % kBlock, file_.size());
+  at_ = std::min<uint64_t>(at_ + bytes + (kTarBlock - bytes % kTarBlock) % kTarBlock, file_.size());
   return part;
 }
 
@@ -77,10 +73,10 @@ bool TarReader::read_header(Header& header) {
   if (at_ == file_.size()) {
     return false;
   }
-  check(file_.size() - at_ >= kBlock, path_, ": at byte ", at_,
+  check(file_.size() - at_ >= kTarBlock, path_, ": at byte ", at_,
         ": a header does not fit; the file was cut off");
   const uint64_t begin = at_;
-  const auto block = take(kBlock);
+  const auto block = take(kTarBlock);
   if (all_zero(block)) {
     check_end();
     return false;
@@ -88,7 +84,7 @@ bool TarReader::read_header(Header& header) {
   constexpr size_t kNameAt = 0, kSizeAt = 124, kSumAt = 148, kSumEnd = 156, kTypeAt = 156,
                    kMagicAt = 257, kPrefixAt = 345;
   uint64_t expected = 0, sum = 0;
-  for (size_t i = 0; i < kBlock; ++i) {
+  for (size_t i = 0; i < kTarBlock; ++i) {
     sum += i >= kSumAt && i < kSumEnd ? ' ' : std::to_integer<uint8_t>(block[i]);
   }
   check(parse_octal(block, kSumAt, kSumEnd - kSumAt, expected) && sum == expected, path_,

@@ -102,7 +102,7 @@ Shard open_shard(const std::string& path, const ShardEntry& entry, int64_t first
   return shard;
 }
 
-StoreManifest read_manifest(const std::string& directory) {
+StoreManifest manifest_of_folder(const std::string& directory) {
   const std::string path = directory + "/" + kStoreManifest;
   check(is_store(directory) || !is_store(directory + "/train"), directory,
         ": is no store, but its folders train and test are; open one of them, or both by "
@@ -116,7 +116,7 @@ StoreManifest read_manifest(const std::string& directory) {
 }  // namespace
 
 StoreDataset::Files::Files(const std::string& given_directory, StoreOptions given)
-    : directory(given_directory), options(given), manifest(read_manifest(given_directory)) {
+    : directory(given_directory), options(given), manifest(manifest_of_folder(given_directory)) {
   if (options.decode.channels == 0) {
     options.decode.channels = std::max(manifest.channels, 0);
   }

@@ -14,7 +14,7 @@ namespace {
 using kernels::ResampleAxis;
 using kernels::ResampleFilter;
 
-constexpr int kMaxSide = 1 << 30;
+constexpr int kMaxImageSide = 1 << 30;
 
 ResampleFilter filter_of(Interpolation interpolation) {
   return interpolation == Interpolation::bicubic ? ResampleFilter::bicubic
@@ -66,15 +66,16 @@ PixelView view_of(const Image& image) {
 
 Geometry::Geometry(const Window& window, int height, int width)
     : window_(window), height_(height), width_(width) {
-  check(window.height >= 1 && window.width >= 1 && window.height <= kMaxSide &&
-            window.width <= kMaxSide && std::abs(int64_t{window.top}) <= kMaxSide &&
-            std::abs(int64_t{window.left}) <= kMaxSide,
+  check(window.height >= 1 && window.width >= 1 && window.height <= kMaxImageSide &&
+            window.width <= kMaxImageSide && std::abs(int64_t{window.top}) <= kMaxImageSide &&
+            std::abs(int64_t{window.left}) <= kMaxImageSide,
         "window: got ", window.height, " x ", window.width, " at ", window.top, ", ", window.left,
-        ", expected sides of 1 to ", kMaxSide);
-  check(window.out_height >= 0 && window.out_height <= kMaxSide && window.out_width >= 0 &&
-            window.out_width <= kMaxSide && (window.out_height == 0) == (window.out_width == 0),
+        ", expected sides of 1 to ", kMaxImageSide);
+  check(window.out_height >= 0 && window.out_height <= kMaxImageSide && window.out_width >= 0 &&
+            window.out_width <= kMaxImageSide &&
+            (window.out_height == 0) == (window.out_width == 0),
         "window: got a resize to ", window.out_height, " x ", window.out_width,
-        ", expected sides of 1 to ", kMaxSide, ", or twice 0 to keep the size");
+        ", expected sides of 1 to ", kMaxImageSide, ", or twice 0 to keep the size");
   if (window_.out_height == 0) {
     window_.out_height = window_.height;
     window_.out_width = window_.width;

@@ -15,9 +15,9 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kVerdictSeconds = 2;  // the server needs at most one
-constexpr double kAnswerSeconds = 2;   // for the server to say that the rendezvous has failed
-constexpr size_t kMostCause = 60'000;  // bytes of a failure's text
+constexpr double kVerdictSeconds = 2;       // the server needs at most one
+constexpr double kServerAnswerSeconds = 2;  // for the server to say that the rendezvous has failed
+constexpr size_t kMostCause = 60'000;       // bytes of a failure's text
 
 }  // namespace
 
@@ -88,9 +88,9 @@ void ControlClient::State::read_roster(const ControlAddress& server, int size, d
   // A roster and a verdict have a line for each rank.
   constexpr size_t kMostText = 1 << 17, kMostLine = 512;
   frames.set_most(kMostText + kMostLine * static_cast<size_t>(size));
-  Frame frame = frames.read_until(deadline + kAnswerSeconds);
+  Frame frame = frames.read_until(deadline + kServerAnswerSeconds);
   while (frame.type == FrameType::query) {
-    frame = frames.read_until(deadline + kAnswerSeconds);
+    frame = frames.read_until(deadline + kServerAnswerSeconds);
   }
   if (frame.type != FrameType::roster) {
     throw CollectiveError(frame.bytes);

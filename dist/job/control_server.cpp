@@ -9,10 +9,10 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kAnswerSeconds = 1;    // a living rank answers a query within this time
-constexpr double kDrainSeconds = 1;     // ranks must read the verdict within this time
-constexpr double kOwnRankSeconds = 10;  // rank 0, in the same process, must join within this time
-constexpr size_t kMostBytes = 1 << 16;  // of a message of a rank: its state, or a text
+constexpr double kRankAnswerSeconds = 1;  // a living rank answers a query within this time
+constexpr double kDrainSeconds = 1;       // ranks must read the verdict within this time
+constexpr double kOwnRankSeconds = 10;    // rank 0, in the same process, must join within this time
+constexpr size_t kMostBytes = 1 << 16;    // of a message of a rank: its state, or a text
 
 struct Member {
   FrameSocket frames;
@@ -227,7 +227,7 @@ void ControlServer::State::collect_answers() {
     members[rank].answered = false;
     send(rank, FrameType::query, {});
   }
-  const double deadline = monotonic_seconds() + kAnswerSeconds;
+  const double deadline = monotonic_seconds() + kRankAnswerSeconds;
   for (bool waiting = true; waiting && monotonic_seconds() < deadline;) {
     waiting = false;
     std::vector<pollfd> files;

@@ -35,7 +35,7 @@ struct Child {
 };
 
 // The settings with which all ranks of a job are started.
-struct Job {
+struct LaunchedJob {
   const std::vector<std::string>& command;
   const LaunchOptions& options;
   const Socket& listener;
@@ -44,7 +44,7 @@ struct Job {
 };
 
 // Runs in the child: may only use what is safe between fork and exec of a single-threaded process.
-[[noreturn]] void become(const Job& job, int rank) {
+[[noreturn]] void become(const LaunchedJob& job, int rank) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
   if (::getppid() != job.parent) {
     end_process(127, "");
@@ -176,11 +176,11 @@ void check_launch(const std::vector<std::string>& command, const LaunchOptions& 
 int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
   check_launch(command, options);
   Socket listener = listen_at("127.0.0.1", 0);
-  const Job job{.command = command,
-                .options = options,
-                .listener = listener,
-                .secret = new_secret(),
-                .parent = ::getpid()};
+  const LaunchedJob job{.command = command,
+                        .options = options,
+                        .listener = listener,
+                        .secret = new_secret(),
+                        .parent = ::getpid()};
   interrupted = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;

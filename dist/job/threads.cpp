@@ -11,7 +11,7 @@ namespace {
 class ThreadHealth;
 
 // State that the ranks share.
-struct Job {
+struct ThreadJob {
   std::mutex mutex;
   std::string verdict;
   std::vector<std::shared_ptr<ThreadHealth>> ranks;
@@ -19,7 +19,7 @@ struct Job {
 
 class ThreadHealth final : public Health {
  public:
-  explicit ThreadHealth(Job& job) : job_(job) {}
+  explicit ThreadHealth(ThreadJob& job) : job_(job) {}
 
   std::string report(const std::string& cause) override;
   std::string verdict() const override {
@@ -30,7 +30,7 @@ class ThreadHealth final : public Health {
   std::string state;  // guarded by the job's mutex
 
  private:
-  Job& job_;
+  ThreadJob& job_;
 };
 
 std::string ThreadHealth::report(const std::string& cause) {
@@ -54,7 +54,7 @@ std::string ThreadHealth::report(const std::string& cause) {
 void run_threads(int size, const std::function<void(Communicator&)>& body,
                  const CommunicatorOptions& options) {
   const auto hub = make_thread_hub(size);
-  Job job;
+  ThreadJob job;
   for (int rank = 0; rank < size; ++rank) {
     job.ranks.push_back(std::make_shared<ThreadHealth>(job));
   }

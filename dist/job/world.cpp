@@ -86,7 +86,7 @@ OwnDevice own_device(const ProcessInfo& p) {
 
 // The address of the control channel, which rank 0 sends over MPI. So is a secret that it made,
 // which then does not leave the machine.
-struct Meeting {
+struct WorldMeeting {
   char address[64] = "";
   char secret[72] = "";
   int port = 0;
@@ -167,7 +167,7 @@ void World::State::start_over_mpi(const ControlOptions& control) {
   const bool same_machine = placement.local_size == placement.size;
   placement.address = same_machine && placement.listen.empty() ? "127.0.0.1" : host_name();
   JobSecret secret = find_secret(environment);
-  Meeting meeting;
+  WorldMeeting meeting;
   if (placement.rank == 0) {
     const std::string address = meeting_address(placement, control.rendezvous_seconds);
     if (same_machine && secret.bytes.empty()) {

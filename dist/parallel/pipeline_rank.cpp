@@ -14,15 +14,15 @@ namespace {
 
 // The rows of a micro-batch that rank `before` of one stage and rank `after` of the next both have,
 // in units of 1 / (product of both numbers of ranks) of it.
-struct Meeting {
+struct PipelineMeeting {
   int before, after;
   int64_t begin, end;
   int round;  // a rank has at most one meeting per round
 };
 
 // In the order of the rows, which both ends use.
-std::vector<Meeting> meetings(int64_t ranks_before, int64_t ranks_after) {
-  std::vector<Meeting> all;
+std::vector<PipelineMeeting> meetings(int64_t ranks_before, int64_t ranks_after) {
+  std::vector<PipelineMeeting> all;
   std::vector<int> next_before(static_cast<size_t>(ranks_before)),
       next_after(static_cast<size_t>(ranks_after));
   for (int64_t at = 0; at < ranks_before * ranks_after; at = all.back().end) {
@@ -125,12 +125,12 @@ void PipelineRank::connect(Communicator& all, int earlier, int ranks_before, int
     link = is_earlier ? std::make_unique<Link>(ranks_before, ranks_after)
                       : std::make_unique<Link>(ranks_after, ranks_before);
   }
-  const std::vector<Meeting> pairs = meetings(ranks_before, ranks_after);
+  const std::vector<PipelineMeeting> pairs = meetings(ranks_before, ranks_after);
   const int rank = replicas_->rank();
   for (int round = 0, left = static_cast<int>(pairs.size()); left > 0; ++round) {
     int color = -1;
     for (size_t i = 0; i < pairs.size(); ++i) {
-      const Meeting& pair = pairs[i];
+      const PipelineMeeting& pair = pairs[i];
       const bool own = (is_earlier && pair.before == rank) || (is_later && pair.after == rank);
       if (pair.round == round) {
         --left;
@@ -138,7 +138,7 @@ void PipelineRank::connect(Communicator& all, int earlier, int ranks_before, int
       }
     }
     if (auto group = all.split(color, stage_)) {
-      const Meeting& pair = pairs[static_cast<size_t>(color)];
+      const PipelineMeeting& pair = pairs[static_cast<size_t>(color)];
       const int64_t origin =
           is_earlier ? int64_t(rank) * ranks_after : int64_t(rank) * ranks_before;
       link->add(std::move(group), pair.begin - origin, pair.end - origin);

@@ -102,9 +102,9 @@ class Pixels {
 };
 
 // `forward`: source is x and target y; else dy and dx. w is channels-last.
-Correlation correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const View& w,
-                        bool forward) {
-  Correlation p;
+CorrelationShape correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const View& w,
+                             bool forward) {
+  CorrelationShape p;
   p.vertical = forward ? forward_axis(g, 0, d.h, d.p, d.r) : backward_axis(g, 0, d.p, d.h, d.r);
   p.horizontal = forward ? forward_axis(g, 1, d.w, d.q, d.s) : backward_axis(g, 1, d.q, d.w, d.s);
   p.groups = static_cast<int>(d.groups);
@@ -121,7 +121,7 @@ Correlation correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const Vie
 
 // The large tile, unless it leaves multiprocessors without work. Only tensor cores have one for few
 // columns.
-int fitting_tile(const Correlation& p, DType dtype, const DeviceFacts& facts) {
+int fitting_tile(const CorrelationShape& p, DType dtype, const DeviceFacts& facts) {
   const bool few = p.produced <= 64;
   if (few && !facts.tensor_cores(dtype)) {
     return 64;
@@ -144,7 +144,7 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, KernelVarian
   const Pixels<DenseInput> x(a.x);
   const Pixels<DenseOutput> y(a.y);
   const DenseInput w(a.w, Order::channels_last);
-  Correlation shape = correlation(size, a.geometry, w.view(), true);
+  CorrelationShape shape = correlation(size, a.geometry, w.view(), true);
   x.strides(shape.source_strides);
   y.strides(shape.target_strides);
   shape.vector_source = x.chunked(size.group_c);
@@ -167,7 +167,7 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
   const Pixels<DenseInput> dy(a.dy);
   const Pixels<DenseOutput> dx(a.dx);
   const DenseInput w(a.w, Order::channels_last);
-  Correlation shape = correlation(size, a.geometry, w.view(), false);
+  CorrelationShape shape = correlation(size, a.geometry, w.view(), false);
   dy.strides(shape.source_strides);
   dx.strides(shape.target_strides);
   shape.vector_source = dy.chunked(size.group_o);

@@ -86,7 +86,7 @@ inline CorrelationAxis backward_axis(const Conv2dGeometry& g, int axis, int64_t 
   return result;
 }
 
-struct Correlation {
+struct CorrelationShape {
   CorrelationAxis vertical, horizontal;
   int groups = 1, reduced = 0, produced = 0;  // channels per group
   int64_t images = 0;
@@ -116,7 +116,7 @@ struct Correlation {
 // memory once.
 class CorrelationTile {
  public:
-  __device__ __forceinline__ CorrelationTile(const Correlation& p, int tile_rows,
+  __device__ __forceinline__ CorrelationTile(const CorrelationShape& p, int tile_rows,
                                              int tile_columns) {
     const unsigned column_tiles = p.column_tiles(tile_columns);
     const unsigned row_tiles = p.row_tiles(tile_rows);

@@ -9,7 +9,7 @@ namespace binade::kernels {
 // conv2d_forward, or conv2d_backward_data, which has no activation.
 template <class T>
 struct CorrelationProblem {
-  Correlation shape;
+  CorrelationShape shape;
   const T *source = nullptr, *w = nullptr;
   T* target = nullptr;
   DeviceEpilogue<T> epilogue = {};
@@ -44,7 +44,7 @@ class TargetPixels {
       return;
     }
     int i, j;
-    const Correlation& shape = p_.shape;
+    const CorrelationShape& shape = p_.shape;
     const int64_t image = tile_.pixel(row, i, j);
     TileStore<T> pixel = pixel_;
     pixel.y += image * shape.target_strides[0] +

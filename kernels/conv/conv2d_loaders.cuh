@@ -19,7 +19,7 @@ struct SourcePixels {
     int row, column;
   };
 
-  __device__ __forceinline__ SourcePixels(const Correlation& p, const CorrelationTile& tile,
+  __device__ __forceinline__ SourcePixels(const CorrelationShape& p, const CorrelationTile& tile,
                                           const T* source)
       : vector(p.vector_source),
         p_(p),
@@ -66,7 +66,7 @@ struct SourcePixels {
                static_cast<unsigned>(p_.horizontal.source_size);
   }
 
-  const Correlation& p_;
+  const CorrelationShape& p_;
   const CorrelationTile& tile_;
   const T* source_;
 };
@@ -80,7 +80,7 @@ struct WeightTaps {
     int channel, valid;
   };
 
-  __device__ __forceinline__ WeightTaps(const Correlation& p, const CorrelationTile& tile,
+  __device__ __forceinline__ WeightTaps(const CorrelationShape& p, const CorrelationTile& tile,
                                         const T* w)
       : vector(p.vector_weights),
         p_(p),
@@ -109,7 +109,7 @@ struct WeightTaps {
            j * p_.horizontal.kernel_step * p_.weight_s + place.channel;
   }
 
-  const Correlation& p_;
+  const CorrelationShape& p_;
   const CorrelationTile& tile_;
   const T* w_;
 };

@@ -19,7 +19,7 @@ struct Plan {
   int order[4];
   const std::byte* in;
   int64_t in_stride[4];  // elements
-  ResampleAxis vertical, horizontal;
+  InterpolationAxis vertical, horizontal;
 };
 
 // The coordinates n, c, h, w of element i.
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(kThreads)
 // launchers ---------------------------------------------------------------------------------------
 
 // Orders the output's dimensions from the smallest stride to the largest.
-Plan make_plan(const View& in, const View& out, const ResampleAxis& vertical,
-               const ResampleAxis& horizontal) {
+Plan make_plan(const View& in, const View& out, const InterpolationAxis& vertical,
+               const InterpolationAxis& horizontal) {
   Plan plan{.index = {},
             .order = {3, 2, 1, 0},
             .in = in.data,
@@ -138,8 +138,8 @@ void interpolate_forward(const InterpolateForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const ResampleAxis vertical(a.x.size(2), a.y.size(2), a.mode, a.align_corners);
-  const ResampleAxis horizontal(a.x.size(3), a.y.size(3), a.mode, a.align_corners);
+  const InterpolationAxis vertical(a.x.size(2), a.y.size(2), a.mode, a.align_corners);
+  const InterpolationAxis horizontal(a.x.size(3), a.y.size(3), a.mode, a.align_corners);
   dispatch_floating("interpolate", a.y.dtype, [&]<class T>(Type<T>) {
     launch({"interpolate_forward_kernel", grid_blocks(a.y.numel, kThreads), kThreads},
            interpolate_forward_kernel<T>, make_plan(a.x, a.y, vertical, horizontal));
@@ -151,8 +151,8 @@ void interpolate_backward(const InterpolateBackward& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const ResampleAxis vertical(a.dx.size(2), a.dy.size(2), a.mode, a.align_corners);
-  const ResampleAxis horizontal(a.dx.size(3), a.dy.size(3), a.mode, a.align_corners);
+  const InterpolationAxis vertical(a.dx.size(2), a.dy.size(2), a.mode, a.align_corners);
+  const InterpolationAxis horizontal(a.dx.size(3), a.dy.size(3), a.mode, a.align_corners);
   dispatch_floating("interpolate", a.dx.dtype, [&]<class T>(Type<T>) {
     launch({"interpolate_backward_kernel", grid_blocks(a.dx.numel, kThreads), kThreads},
            interpolate_backward_kernel<T>, make_plan(a.dy, a.dx, vertical, horizontal));

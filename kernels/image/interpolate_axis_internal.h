@@ -15,7 +15,7 @@ struct Neighbours {
   C weight;
 };
 
-struct ResampleAxis {
+struct InterpolationAxis {
   int64_t source, result;  // sizes
   int64_t slope, offset, divisor;
   FastDivider by_divisor;
@@ -23,7 +23,8 @@ struct ResampleAxis {
   bool blend;    // bilinear
   bool corners;  // align_corners
 
-  ResampleAxis(int64_t source_size, int64_t result_size, Interpolation mode, bool align_corners)
+  InterpolationAxis(int64_t source_size, int64_t result_size, Interpolation mode,
+                    bool align_corners)
       : source(source_size),
         result(result_size),
         blend(mode == Interpolation::bilinear),

@@ -26,7 +26,7 @@ struct Terms {
   void epilogue_element() { first.push_back(static_cast<int64_t>(at.size())); }
 };
 
-Terms forward_terms(const ResampleAxis& axis) {
+Terms forward_terms(const InterpolationAxis& axis) {
   Terms terms;
   for (int64_t i = 0; i < axis.result; ++i) {
     const auto n = axis.at<double>(i);
@@ -37,7 +37,7 @@ Terms forward_terms(const ResampleAxis& axis) {
   return terms;
 }
 
-Terms backward_terms(const ResampleAxis& axis) {
+Terms backward_terms(const InterpolationAxis& axis) {
   Terms terms;
   for (int64_t h = 0; h < axis.source; ++h) {
     for (int64_t i = axis.first(h); i < axis.end(h); ++i) {
@@ -96,15 +96,15 @@ void resample(const View& in, const View& out, const Terms& vertical, const Term
 
 void interpolate_forward(const InterpolateForward& a) {
   check_arguments(a);
-  const ResampleAxis vertical(a.x.size(2), a.y.size(2), a.mode, a.align_corners);
-  const ResampleAxis horizontal(a.x.size(3), a.y.size(3), a.mode, a.align_corners);
+  const InterpolationAxis vertical(a.x.size(2), a.y.size(2), a.mode, a.align_corners);
+  const InterpolationAxis horizontal(a.x.size(3), a.y.size(3), a.mode, a.align_corners);
   resample(a.x, a.y, forward_terms(vertical), forward_terms(horizontal));
 }
 
 void interpolate_backward(const InterpolateBackward& a) {
   check_arguments(a);
-  const ResampleAxis vertical(a.dx.size(2), a.dy.size(2), a.mode, a.align_corners);
-  const ResampleAxis horizontal(a.dx.size(3), a.dy.size(3), a.mode, a.align_corners);
+  const InterpolationAxis vertical(a.dx.size(2), a.dy.size(2), a.mode, a.align_corners);
+  const InterpolationAxis horizontal(a.dx.size(3), a.dy.size(3), a.mode, a.align_corners);
   resample(a.dy, a.dx, backward_terms(vertical), backward_terms(horizontal));
 }
 

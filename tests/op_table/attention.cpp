@@ -13,7 +13,7 @@ namespace {
 
 const Domain kOperand{.low = -1, .high = 1};
 
-struct Variant {
+struct AttentionVariant {
   std::string name;
   bool add = false, keep = false, causal = false;
   std::optional<double> scale = {};
@@ -21,7 +21,7 @@ struct Variant {
   bool grouped = false;
 };
 
-constexpr uint64_t kSeed = 11;
+constexpr uint64_t kDropoutSeed = 11;
 
 Dims lead(const Dims& sizes) {
   Dims out;
@@ -36,7 +36,7 @@ Tensor kept_weights(const Dims& sizes, double p) {
   if (p == 0) {
     return {};
   }
-  manual_seed(kSeed);
+  manual_seed(kDropoutSeed);
   return dropout(ones(sizes, DType::f64), p);
 }
 double value_at(const Tensor& t, const Dims& index) {
@@ -48,7 +48,7 @@ double value_at(const Tensor& t, const Dims& index) {
 }
 
 // softmax(q k^T scale + mask) v; recomputes the weights of a query for every element.
-Array attention_of(const Arrays& in, const Variant& variant) {
+Array attention_of(const Arrays& in, const AttentionVariant& variant) {
   const Array &q = in[0], &k = in[1], &v = in[2];
   Dims sizes = broadcast(broadcast(lead(q.sizes), lead(k.sizes)), lead(v.sizes));
   if (in.size() > 3) {
@@ -113,7 +113,8 @@ Array heads_repeated(const Array& x, int64_t heads) {
   });
 }
 
-OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Shapes& large) {
+OpRow attention_row(const AttentionVariant& variant, std::vector<Shapes> shapes,
+                    const Shapes& large) {
   OpRow row;
   row.name = "scaled_dot_product_attention";
   row.attributes = variant.name;
@@ -135,7 +136,7 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
                              .scale = variant.scale,
                              .dropout = variant.dropout,
                              .enable_gqa = variant.grouped};
-    manual_seed(kSeed);
+    manual_seed(kDropoutSeed);
     if (x.size() > 3) {
       options.mask = variant.keep ? ne(x[3], zeros({}, DType::i64, x[3].device())) : x[3];
     }

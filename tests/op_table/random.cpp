@@ -10,11 +10,11 @@
 namespace binade::op_table {
 namespace {
 
-constexpr uint64_t kSeed = 11;
+constexpr uint64_t kDrawSeed = 11;
 
 uint64_t number(int64_t i) {
   const auto at = static_cast<uint64_t>(i);
-  return philox::generate(kSeed, at / 4)[at % 4];
+  return philox::generate(kDrawSeed, at / 4)[at % 4];
 }
 
 // Uniform in (0, 1): numbers 2 i and 2 i + 1, of which 48 bits count.
@@ -29,7 +29,7 @@ OpRow bernoulli_row() {
   row.shapes = {{{5, 7}}, {{}}, {{0, 3}}, {{2, 3, 2, 3}}, {{2, 1, 3, 2, 2}}};
   row.domains = {{.low = 0, .high = 1}};
   row.function = [](const Tensors& x) {
-    manual_seed(kSeed);
+    manual_seed(kDrawSeed);
     return Tensors{bernoulli(x[0])};
   };
   row.reference = [](const Arrays& x) {
@@ -91,7 +91,7 @@ OpRow multinomial_row(int64_t samples, bool replacement, const std::vector<Shape
   row.shapes = shapes;
   row.domains = {{.low = 0.125, .high = 2}};
   row.function = [=](const Tensors& x) {
-    manual_seed(kSeed);
+    manual_seed(kDrawSeed);
     return Tensors{multinomial(x[0], samples, replacement)};
   };
   row.reference = [=](const Arrays& x) {

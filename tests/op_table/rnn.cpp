@@ -11,7 +11,7 @@ namespace {
 
 enum class Cell { tanh, relu, gru, lstm };
 
-struct Variant {
+struct RnnVariant {
   Cell cell;
   bool bias, batch_first, reverse;
   bool projected = false;  // lstm: the last input is weight_hr
@@ -28,7 +28,7 @@ struct Variant {
 };
 
 // Lengths in no order, 1 to all steps.
-int64_t length_of(const Variant& v, int64_t steps, int64_t row) {
+int64_t length_of(const RnnVariant& v, int64_t steps, int64_t row) {
   return v.ragged ? 1 + (steps + 2 * row + 1) % steps : steps;
 }
 
@@ -38,7 +38,7 @@ double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 // weight_hr.
 class Reference {
  public:
-  Reference(const Variant& v, const Arrays& in)
+  Reference(const RnnVariant& v, const Arrays& in)
       : v_(v),
         in_(in),
         steps_(in[0].sizes[v.batch_first]),
@@ -111,12 +111,12 @@ class Reference {
     }
   }
 
-  const Variant& v_;
+  const RnnVariant& v_;
   const Arrays& in_;
   int64_t steps_, batch_, state_, hidden_;
 };
 
-Tensors run(const Variant& v, const Tensors& in) {
+Tensors run(const RnnVariant& v, const Tensors& in) {
   const size_t first = 1 + v.states();
   RecurrentWeights weights{in[first], in[first + 1]};
   if (v.bias) {
@@ -141,7 +141,7 @@ Tensors run(const Variant& v, const Tensors& in) {
   return y.c_n.defined() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
 }
 
-Shapes shapes_of(const Variant& v, int64_t steps, int64_t batch, int64_t input, int64_t hidden) {
+Shapes shapes_of(const RnnVariant& v, int64_t steps, int64_t batch, int64_t input, int64_t hidden) {
   const int64_t rows = v.gates() * hidden, state = v.projected ? hidden / 2 + 1 : hidden;
   Shapes shapes{v.batch_first ? Dims{batch, steps, input} : Dims{steps, batch, input},
                 {batch, state}};
@@ -160,7 +160,7 @@ Shapes shapes_of(const Variant& v, int64_t steps, int64_t batch, int64_t input, 
   return shapes;
 }
 
-std::vector<ErrorCase> errors_of(const Variant& v) {
+std::vector<ErrorCase> errors_of(const RnnVariant& v) {
   const auto with = [v](std::function<void(Tensors&)> change) {
     return [v, change] {
       Tensors in;
@@ -202,7 +202,7 @@ std::vector<ErrorCase> errors_of(const Variant& v) {
   };
 }
 
-std::vector<ErrorCase> projection_errors(const Variant& v) {
+std::vector<ErrorCase> projection_errors(const RnnVariant& v) {
   const auto with = [v](const Tensor& weight) {
     return [v, weight] {
       Tensors in;
@@ -236,7 +236,7 @@ std::vector<ErrorCase> length_errors() {
   };
 }
 
-OpRow rnn_row(const Variant& v) {
+OpRow rnn_row(const RnnVariant& v) {
   OpRow row;
   row.name = v.name();
   row.attributes = text(v.bias ? "bias" : "no bias", v.batch_first ? " batch first" : "",
@@ -270,7 +270,7 @@ std::vector<OpRow> rnn_rows() {
     rows.push_back(rnn_row({cell, false, true, true}));
   }
   for (const bool reverse : {false, true}) {
-    const Variant v{Cell::lstm, !reverse, reverse, reverse, true};
+    const RnnVariant v{Cell::lstm, !reverse, reverse, reverse, true};
     rows.push_back(rnn_row(v));
     if (v.bias) {
       rows.back().errors = projection_errors(v);

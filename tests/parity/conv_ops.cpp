@@ -10,11 +10,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-void pair(const Json& list, int64_t (&out)[2]) {
-  out[0] = list.at(0);
-  out[1] = list.at(1);
-}
-
 Tensor statistic(const Call& call, const char* name) {
   const Tensor t = call.optional(name);
   return t.defined() ? cast(t, compute_dtype(call.in("x").dtype())) : t;
@@ -39,10 +34,10 @@ Outputs run_conv_transpose1d(const Call& call) {
 
 Outputs run_conv_transpose2d(const Call& call) {
   ConvTranspose2dOptions options;
-  pair(call.attr("stride"), options.stride);
-  pair(call.attr("padding"), options.padding);
-  pair(call.attr("dilation"), options.dilation);
-  pair(call.attr("output_padding"), options.output_padding);
+  read_pair(call.attr("stride"), options.stride);
+  read_pair(call.attr("padding"), options.padding);
+  read_pair(call.attr("dilation"), options.dilation);
+  read_pair(call.attr("output_padding"), options.output_padding);
   options.groups = call.attr("groups");
   return one(conv_transpose2d(call.in("x"), call.in("weight"), call.optional("bias"), options));
 }

@@ -9,21 +9,12 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-void pair(const Json& list, int64_t (&out)[2]) {
-  out[0] = list.at(0);
-  out[1] = list.at(1);
-}
-
-Tensor as_statistic(const Tensor& t, const Tensor& x) {
-  return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
-}
-
 void add_contractions(Ops& ops) {
   ops["conv2d"] = [](const Call& call) {
     Conv2dOptions geometry;
-    pair(call.attr("stride"), geometry.stride);
-    pair(call.attr("padding"), geometry.padding);
-    pair(call.attr("dilation"), geometry.dilation);
+    read_pair(call.attr("stride"), geometry.stride);
+    read_pair(call.attr("padding"), geometry.padding);
+    read_pair(call.attr("dilation"), geometry.dilation);
     geometry.groups = call.attr("groups");
     return one(conv2d(call.in("x"), call.in("weight"), call.optional("bias"), geometry));
   };
@@ -31,9 +22,9 @@ void add_contractions(Ops& ops) {
 
 Pool2dOptions window(const Call& call) {
   Pool2dOptions geometry;
-  pair(call.attr("kernel_size"), geometry.kernel);
-  pair(call.attr("stride"), geometry.stride);
-  pair(call.attr("padding"), geometry.padding);
+  read_pair(call.attr("kernel_size"), geometry.kernel);
+  read_pair(call.attr("stride"), geometry.stride);
+  read_pair(call.attr("padding"), geometry.padding);
   geometry.ceil_mode = call.attr("ceil_mode");
   return geometry;
 }
@@ -41,7 +32,7 @@ Pool2dOptions window(const Call& call) {
 void add_pooling(Ops& ops) {
   ops["max_pool2d"] = [](const Call& call) {
     Pool2dOptions geometry = window(call);
-    pair(call.attr("dilation"), geometry.dilation);
+    read_pair(call.attr("dilation"), geometry.dilation);
     return one(max_pool2d(call.in("x"), geometry));
   };
   ops["avg_pool2d"] = [](const Call& call) {
@@ -80,6 +71,10 @@ Outputs run_batch_norm(const Call& call) {
 }
 
 }  // namespace
+
+Tensor as_statistic(const Tensor& t, const Tensor& x) {
+  return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
+}
 
 const std::map<std::string, Handler>& layer_ops() {
   static const Ops ops = [] {

@@ -9,10 +9,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Tensor as_statistic(const Tensor& t, const Tensor& x) {
-  return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
-}
-
 Reduction reduction_of(const Call& call) {
   return parse_reduction(call.attr("reduction").get<std::string>());
 }

@@ -78,6 +78,12 @@ class Checker {
 // Attributes.
 double number(const Json& value);  // also "inf" and "-inf"
 Dims dims(const Json& list);
+inline void read_pair(const Json& list, int64_t (&out)[2]) {
+  out[0] = list.at(0);
+  out[1] = list.at(1);
+}
+// A weight, bias or statistic of a norm in the dtype in which x is computed.
+Tensor as_statistic(const Tensor& t, const Tensor& x);
 
 // Runs a case in a dtype; returns what is wrong, or an empty text. Throws NotCovered.
 std::string run_case(const CaseFile& file, const Case& c, DType dtype);

@@ -80,12 +80,12 @@ std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
 
 // parts -------------------------------------------------------------------------------------------
 
-using Entry = NamedPart;
+using PartEntry = NamedPart;
 
 // With all names given, each once, in the order of the parts.
-std::vector<Entry> entries_of(const std::vector<CheckpointPart>& parts, const char* call) {
+std::vector<PartEntry> entries_of(const std::vector<CheckpointPart>& parts, const char* call) {
   check(!parts.empty(), call, ": got no parts, expected at least one");
-  std::vector<Entry> entries;
+  std::vector<PartEntry> entries;
   std::map<std::string, int> unnamed;          // by kind
   std::map<const void*, std::string> objects;  // by address
   std::map<std::string, int> names;
@@ -116,7 +116,8 @@ std::string list(const std::vector<std::string>& names) {
 }
 
 // One error for all parts that the checkpoint lacks, has beyond these, or has as another kind.
-void check_parts(const std::vector<Entry>& entries, const Fields& fields, const std::string& path) {
+void check_parts(const std::vector<PartEntry>& entries, const Fields& fields,
+                 const std::string& path) {
   const std::string prefix = kPart;
   std::map<std::string, std::string> saved;  // name -> kind
   for (auto at = fields.lower_bound(prefix); at != fields.end() && at->first.starts_with(prefix);
@@ -161,7 +162,7 @@ Fields fields_of(const Fields& all, const std::string& name) {
 
 // saving ------------------------------------------------------------------------------------------
 
-int64_t step_of(const CheckpointOptions& o, const std::vector<Entry>& entries,
+int64_t step_of(const CheckpointOptions& o, const std::vector<PartEntry>& entries,
                 const std::vector<PartContent>& contents, const CheckpointStore& store) {
   const std::vector<int64_t> steps = store.steps();
   const int64_t newest = steps.empty() ? -1 : steps.back();
@@ -180,7 +181,8 @@ int64_t step_of(const CheckpointOptions& o, const std::vector<Entry>& entries,
   return newest + 1;
 }
 
-std::string first_bad(const std::vector<Entry>& entries, const std::vector<PartContent>& contents) {
+std::string first_bad(const std::vector<PartEntry>& entries,
+                      const std::vector<PartContent>& contents) {
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string bad = first_not_finite(contents[i].tensors);
     if (!bad.empty()) {
@@ -206,7 +208,7 @@ void save_state(CheckpointStore& store, int64_t step, const StateParts& state,
   store.save(step, files, fields);
 }
 
-void write(const CheckpointOptions& o, const std::vector<Entry>& entries,
+void write(const CheckpointOptions& o, const std::vector<PartEntry>& entries,
            const std::vector<PartContent>& contents) {
   const std::shared_ptr<OpenRun> run = open_run(o, !o.overwrite);
   check(run->is_ours || run->store.steps().empty(), "save_checkpoint: got ", o.path,
@@ -247,7 +249,7 @@ struct Loaded {
   std::map<std::string, NamedTensors> tensors;
 };
 
-Loaded read(const CheckpointOptions& o, const std::vector<Entry>& entries) {
+Loaded read(const CheckpointOptions& o, const std::vector<PartEntry>& entries) {
   const bool resume = o.resume && !o.overwrite;
   Loaded loaded;
   loaded.run = open_run(o, resume);
@@ -261,7 +263,7 @@ Loaded read(const CheckpointOptions& o, const std::vector<Entry>& entries) {
   check_parts(entries, found->fields, found->path);
   loaded.fields = found->fields;
   loaded.path = found->path;
-  for (const Entry& entry : entries) {
+  for (const PartEntry& entry : entries) {
     if (found->files.contains(entry.name + kSuffix)) {
       loaded.tensors[entry.name] = load_tensors(found->file(entry.name + kSuffix), store.files());
     }
@@ -270,7 +272,7 @@ Loaded read(const CheckpointOptions& o, const std::vector<Entry>& entries) {
 }
 
 // All parts or none.
-void load_all(const std::vector<Entry>& entries, const std::vector<PartContent>& contents,
+void load_all(const std::vector<PartEntry>& entries, const std::vector<PartContent>& contents,
               const std::string& path, bool force) {
   std::vector<size_t> order(entries.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -285,7 +287,7 @@ void load_all(const std::vector<Entry>& entries, const std::vector<PartContent>&
     before[i].tensors = host_copies(before[i].tensors);
   }
   for (size_t done = 0; done < order.size(); ++done) {
-    const Entry& entry = entries[order[done]];
+    const PartEntry& entry = entries[order[done]];
     try {
       entry.object->load(contents[order[done]], {.force = force});
     } catch (Error& error) {
@@ -302,10 +304,10 @@ void load_all(const std::vector<Entry>& entries, const std::vector<PartContent>&
 }  // namespace
 
 bool save_checkpoint(const CheckpointOptions& options, const std::vector<CheckpointPart>& parts) {
-  const std::vector<Entry> entries = entries_of(parts, "save_checkpoint");
+  const std::vector<PartEntry> entries = entries_of(parts, "save_checkpoint");
   const Ranks ranks(options.group);
   std::vector<PartContent> contents;
-  for (const Entry& entry : entries) {
+  for (const PartEntry& entry : entries) {
     contents.push_back(entry.object->save());
   }
   std::string bad;
@@ -324,14 +326,14 @@ bool save_checkpoint(const CheckpointOptions& options, const std::vector<Checkpo
 }
 
 bool load_checkpoint(const CheckpointOptions& options, const std::vector<CheckpointPart>& parts) {
-  const std::vector<Entry> entries = entries_of(parts, "load_checkpoint");
+  const std::vector<PartEntry> entries = entries_of(parts, "load_checkpoint");
   const Ranks ranks(options.group);
   Loaded loaded;
   ranks.on_root([&] { loaded = read(options, entries); });
   loaded.fields = ranks.share(loaded.fields);
   if (!loaded.fields.empty()) {
     std::vector<PartContent> contents;
-    for (const Entry& entry : entries) {
+    for (const PartEntry& entry : entries) {
       contents.push_back({.tensors = ranks.share(loaded.tensors[entry.name]),
                           .fields = fields_of(loaded.fields, entry.name)});
     }
@@ -345,7 +347,7 @@ bool load_checkpoint(const CheckpointOptions& options, const std::vector<Checkpo
 
 std::string state_hash(const std::vector<CheckpointPart>& parts) {
   Hash64 hash;
-  for (const Entry& entry : entries_of(parts, "state_hash")) {
+  for (const PartEntry& entry : entries_of(parts, "state_hash")) {
     const PartContent content = entry.object->save();
     hash.add(entry.name + "\n" + state_hash(content.tensors));
     for (const auto& [name, value] : content.fields) {

@@ -79,7 +79,7 @@ std::string contents(const std::string& path, FileSystem& files) {
   return all;
 }
 
-std::string list_of(const Cells& names) {
+std::string comma_list(const Cells& names) {
   std::string all;
   for (const std::string& name : names) {
     all += (all.empty() ? "" : ", ") + name;
@@ -135,7 +135,7 @@ class Csv::Table {
       check(declared_.empty() ||
                 std::find(declared_.begin(), declared_.end(), name) != declared_.end(),
             "csv: got a value '", name, "', expected one of the declared columns ",
-            list_of(declared_), "; add it to them, or declare none");
+            comma_list(declared_), "; add it to them, or declare none");
     };
     for (const auto& [name, value] : record.values) {
       check_name(name);
@@ -210,11 +210,11 @@ class Csv::Table {
     }
     const Cells& cells = line.cells;
     check(cells.size() >= kFixed && cells[0] == "step" && cells[1] == "epoch", "csv: got ", path_,
-          " with the columns ", list_of(cells),
+          " with the columns ", comma_list(cells),
           ", expected step, epoch and others; give another file");
     check(declared_.empty() || Cells(cells.begin() + kFixed, cells.end()) == declared_, "csv: got ",
-          path_, " with the columns ", list_of(cells), ", expected step, epoch, ",
-          list_of(declared_), "; declare the same columns, or give another file");
+          path_, " with the columns ", comma_list(cells), ", expected step, epoch, ",
+          comma_list(declared_), "; declare the same columns, or give another file");
     return true;
   }
 

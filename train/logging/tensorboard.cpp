@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 
-std::string host_name() {
+std::string host_in_file_name() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0) {
     return "localhost";
@@ -73,7 +73,7 @@ class TensorBoard::Events {
     char number[32];
     std::snprintf(number, sizeof number, "%010lld", static_cast<long long>(seconds));
     const std::string path =
-        binade::text(folder_, "/", kPrefix, number, ".", host_name(), ".", getpid());
+        binade::text(folder_, "/", kPrefix, number, ".", host_in_file_name(), ".", getpid());
     OutputFile file(path, files_);
     file.write(version_record(wall_seconds()));
     // In every file: TensorBoard takes the first one of a folder for the start of the run, and only

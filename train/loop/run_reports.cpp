@@ -6,6 +6,7 @@
 #include <binade/train/bad_loss_internal.h>
 #include <binade/train/loop/named_values_internal.h>
 #include <binade/train/model_file.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/trainer_run_internal.h>
 
 #include <cmath>
@@ -13,10 +14,6 @@
 
 namespace binade::train {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The precision of a model: "fp16", "bf16", else "fp32" or "fp64".
 std::string precision_of(const nn::Module& model) {

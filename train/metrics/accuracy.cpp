@@ -2,13 +2,12 @@
 #include <binade/core/tensor/create.h>
 #include <binade/train/metrics/accuracy.h>
 #include <binade/train/metrics/class_tensors_internal.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <limits>
 
 namespace binade::train {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // i64 [2]: how many of the counted positions are right, and how many there are.
 Tensor right_and_all(const Tensor& right, const Tensor& counted) {

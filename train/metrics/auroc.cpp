@@ -3,6 +3,7 @@
 #include <binade/train/metrics/auroc.h>
 #include <binade/train/metrics/class_tensors_internal.h>
 #include <binade/train/metrics/probability_rows_internal.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,6 @@
 
 namespace binade::train {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Scored {
   double score;

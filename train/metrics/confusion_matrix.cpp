@@ -4,6 +4,7 @@
 #include <binade/kernels/base/printable.h>
 #include <binade/train/metrics/class_tensors_internal.h>
 #include <binade/train/metrics/confusion_matrix.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,6 @@
 namespace binade::train {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kWidest = 20;  // classes with a column each
 constexpr size_t kPairs = 20;
 

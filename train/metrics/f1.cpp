@@ -2,6 +2,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/train/metrics/class_tensors_internal.h>
 #include <binade/train/metrics/f1.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,8 +10,6 @@
 
 namespace binade::train {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double f1_of(int64_t right, int64_t predicted, int64_t samples) {
   return static_cast<double>(2 * right) / static_cast<double>(predicted + samples);

@@ -52,7 +52,7 @@ void check_i64(const Tensor& saved, const std::string& what, const char* expecte
 }
 
 // A device keeps the results of this many calls before the host reads them at once.
-constexpr size_t kUnread = 256;
+constexpr size_t kUnreadStates = 256;
 
 }  // namespace
 
@@ -251,7 +251,7 @@ class MetricSum::State : public MetricState {
       read();
     }
     unread_.push_back(std::move(total));
-    if (unread_.size() == kUnread) {
+    if (unread_.size() == kUnreadStates) {
       read();
     }
   }

@@ -4,6 +4,7 @@
 #include <binade/train/metrics/class_tensors_internal.h>
 #include <binade/train/metrics/perplexity.h>
 #include <binade/train/metrics/probability_rows_internal.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/step.h>
 
 #include <cmath>
@@ -12,7 +13,6 @@
 namespace binade::train {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kIgnored = -100;  // no class
 
 }  // namespace

@@ -3,14 +3,13 @@
 #include <binade/train/metrics/exact_sum_internal.h>
 #include <binade/train/metrics/expand_mask_internal.h>
 #include <binade/train/metrics/regression.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <cmath>
 #include <limits>
 
 namespace binade::train {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // True if the sizes are equal, or but for a last dimension of size 1 that one of them lacks.
 bool same_but_a_one(const Dims& a, const Dims& b) {

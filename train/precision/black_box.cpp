@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kKey = "black_box";  // in the metadata: one JSON object
+constexpr const char* kBlackBoxKey = "black_box";  // in the metadata: one JSON object
 constexpr const char *kStored = "stored/", *kExact = "exact/", *kBatch = "batch/";
 
 std::string batch_prefix(size_t number) { return text(kBatch, number, "/"); }
@@ -137,14 +137,14 @@ int64_t write_black_box(const std::string& path, const BlackBox& box, int64_t li
   const NamedTensors tensors = tensors_of(box);
   const auto bytes = static_cast<int64_t>(tensor_bytes(tensors));
   if (bytes <= limit) {
-    save_tensors(path, tensors, {{kKey, header_of(box)}}, files);
+    save_tensors(path, tensors, {{kBlackBoxKey, header_of(box)}}, files);
   }
   return bytes;
 }
 
 BlackBox read_black_box(const std::string& path, FileSystem& files) {
   const Metadata metadata = load_metadata(path, files);
-  const auto header = metadata.find(kKey);
+  const auto header = metadata.find(kBlackBoxKey);
   check(header != metadata.end(), path,
         ": got a file without a recorded step, expected one that a run with "
         "TrainerOptions::black_box wrote (RUN/blackbox.safetensors)");

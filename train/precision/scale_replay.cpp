@@ -2,6 +2,7 @@
 #include <binade/optim/scaler_state.h>
 #include <binade/train/precision/overflow_cause.h>
 #include <binade/train/precision/scale_replay.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,11 +18,6 @@ constexpr int kFlushed = -25;  // numbers below 2^-25 round to 0
 constexpr int64_t kNear = 25;  // steps to each side from which a forecast draws gradients
 constexpr int kDraws = 400;
 constexpr double kTail = 0.025;
-
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
-}
 
 double number_of(const std::string& policy, const std::string& value) {
   double parsed = 0;

@@ -4,6 +4,7 @@
 #include <binade/kernels/base/error.h>
 #include <binade/train/profile/trace_rows_internal.h>
 #include <binade/train/profile/trace_tables.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -71,7 +72,7 @@ Box boxes_of(const Trace& trace) {
   return root;
 }
 
-std::string escaped(const std::string& s) {
+std::string svg_escaped(const std::string& s) {
   std::string out;
   for (const char c : s) {
     out += c == '<'   ? "&lt;"
@@ -80,12 +81,6 @@ std::string escaped(const std::string& s) {
            : c == '"' ? "&quot;"
                       : std::string(1, c);
   }
-  return out;
-}
-
-std::string fixed(double value, int decimals) {
-  char out[40];
-  std::snprintf(out, sizeof out, "%.*f", decimals, value);
   return out;
 }
 
@@ -110,13 +105,13 @@ void draw(const Box& box, const std::string& name, double x, size_t level, const
   const auto letters = static_cast<size_t>(std::max((width - 6) / kLetter, 0.0));
   std::string shown = name.substr(0, utf8_prefix(name.substr(0, letters)));
   shown = letters < 3 ? "" : shown;
-  out += text("<g><title>", escaped(name), ": ", fixed(box.total, 3), " ms, ",
+  out += text("<g><title>", svg_escaped(name), ": ", fixed(box.total, 3), " ms, ",
               fixed(whole > 0 ? 100 * box.total / whole : 0, 1), "%</title><rect x=\"", fixed(x, 2),
               "\" y=\"", fixed(y, 0), "\" width=\"", fixed(width, 2), "\" height=\"",
               fixed(kRow - 1, 0), "\" fill=\"", color_of(name), "\"/>");
   if (!shown.empty()) {
-    out += text("<text x=\"", fixed(x + 3, 2), "\" y=\"", fixed(y + 13, 0), "\">", escaped(shown),
-                "</text>");
+    out += text("<text x=\"", fixed(x + 3, 2), "\" y=\"", fixed(y + 13, 0), "\">",
+                svg_escaped(shown), "</text>");
   }
   out += "</g>\n";
   std::vector<const std::pair<const std::string, Box>*> children;

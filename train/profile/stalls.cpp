@@ -3,6 +3,7 @@
 #include <binade/kernels/base/error.h>
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profile/step_times_internal.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,14 +14,6 @@ namespace binade::train {
 namespace {
 
 constexpr double kWorthwhile = 0.05;  // a gain below is not told
-
-std::string fixed(double value, int decimals = 1) {
-  char out[40];
-  std::snprintf(out, sizeof out, "%.*f", decimals, value);
-  return out;
-}
-
-std::string percent(double share) { return fixed(100 * share, 0) + "%"; }
 
 int64_t cores_of(const Trace& trace) {
   const auto found = trace.facts.find("cores");
@@ -76,10 +69,10 @@ void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out)
   if (best > now && gain(t.whole, least) >= kWorthwhile) {
     out.push_back(
         {.cause = "workers",
-         .sentence =
-             text("workers ", now, " -> ", best, ": predicted +", percent(gain(t.whole, least)),
-                  "; a step waits ", percent(stalled / t.whole),
-                  " of its time for data, most of it ", stage.name, " (LoaderOptions::workers)"),
+         .sentence = text("workers ", now, " -> ", best, ": predicted +",
+                          percent_of(gain(t.whole, least), 0), "; a step waits ",
+                          percent_of(stalled / t.whole, 0), " of its time for data, most of it ",
+                          stage.name, " (LoaderOptions::workers)"),
          .where = "LoaderOptions::workers",
          .gain = gain(t.whole, least),
          .setting = "workers",
@@ -94,8 +87,8 @@ void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out)
                                   fixed(t.loader.total()),
                                   " ms that the workers need per batch, and a "
                                   "step waits ",
-                                  percent(stalled / t.whole), " of its time for them: ",
-                                  stage.remedy, "; half of it would give +", percent(halved)),
+                                  percent_of(stalled / t.whole, 0), " of its time for them: ",
+                                  stage.remedy, "; half of it would give +", percent_of(halved, 0)),
                  .where = "data::Dataset::get",
                  .gain = halved});
 }
@@ -110,10 +103,10 @@ void advise_on_waits(const StepTimes& t, std::vector<Advice>& out) {
           {.cause = "host wait",
            .sentence = text(key.first, "()", key.second.empty() ? "" : " at " + key.second,
                             " waits for the device ", fixed(wait.calls), " times per step, ",
-                            percent(share),
+                            percent_of(share, 0),
                             " of it: read the value every so many steps, or keep it "
                             "on the device; predicted at most +",
-                            percent(gain(t.whole, t.whole - wait.milliseconds))),
+                            percent_of(gain(t.whole, t.whole - wait.milliseconds), 0)),
            .where = key.second,
            .gain = gain(t.whole, t.whole - wait.milliseconds)});
     }
@@ -124,10 +117,10 @@ void advise_on_waits(const StepTimes& t, std::vector<Advice>& out) {
       out.push_back({.cause = "pageable copy",
                      .sentence = text(key.first, key.second.empty() ? "" : " at " + key.second,
                                       " moves ", fixed(copy.bytes * 1e-6),
-                                      " MB per step from pageable memory, ", percent(share),
+                                      " MB per step from pageable memory, ", percent_of(share, 0),
                                       " of it: give LoaderOptions::device, or fill a "
                                       "PinnedBuffer; predicted at most +",
-                                      percent(gain(t.whole, t.whole - copy.milliseconds))),
+                                      percent_of(gain(t.whole, t.whole - copy.milliseconds), 0)),
                      .where = key.second,
                      .gain = gain(t.whole, t.whole - copy.milliseconds)});
     }
@@ -146,16 +139,16 @@ void advise_on_batch(const StepTimes& t, std::vector<Advice>& out) {
   }
   const std::string change =
       t.batch > 0 ? text("batch ", t.batch, " -> ", 2 * t.batch) : "a batch twice as large";
-  out.push_back(
-      {.cause = "batch",
-       .sentence =
-           text(change, ": predicted +", percent(doubled), " samples per second; ", percent(share),
-                " of a step does not depend on the batch: ", fixed(t.ops, 0), " ops of at least ",
-                fixed(1000 * t.typical_cheap), " us, and the update (LoaderOptions::batch)"),
-       .where = "LoaderOptions::batch",
-       .gain = doubled,
-       .setting = t.batch > 0 ? "batch" : "",
-       .value = 2 * t.batch});
+  out.push_back({.cause = "batch",
+                 .sentence = text(change, ": predicted +", percent_of(doubled, 0),
+                                  " samples per second; ", percent_of(share, 0),
+                                  " of a step does not depend on the batch: ", fixed(t.ops, 0),
+                                  " ops of at least ", fixed(1000 * t.typical_cheap),
+                                  " us, and the update (LoaderOptions::batch)"),
+                 .where = "LoaderOptions::batch",
+                 .gain = doubled,
+                 .setting = t.batch > 0 ? "batch" : "",
+                 .value = 2 * t.batch});
 }
 
 // memory and ranks --------------------------------------------------------------------------------
@@ -231,7 +224,7 @@ void advise_on_ranks(std::span<const Trace> ranks, std::vector<Advice>& out) {
                                   " ms per step, the others ", fixed(others),
                                   " ms, which wait for it: give every rank the same "
                                   "work; predicted +",
-                                  percent(better)),
+                                  percent_of(better, 0)),
                  .where = text("rank ", slowest),
                  .gain = better});
 }

@@ -15,7 +15,7 @@ namespace binade::train {
 namespace {
 
 using Kind = TimelineEvent::Kind;
-using Json = nlohmann::json;
+using TraceJson = nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr const char* kStepName = "ProfilerStep#";  // by it TensorBoard's page finds the steps
@@ -31,7 +31,7 @@ std::string microseconds(double time) {
   return out;
 }
 
-std::string number(double value) {
+std::string trace_number(double value) {
   char out[40];
   std::snprintf(out, sizeof out, "%.17g", std::isfinite(value) ? value : 0.0);
   return out;
@@ -55,10 +55,10 @@ std::string arguments_of(const TraceEvent& event) {
     add("backward", "true");
   }
   if (event.flops != 0) {
-    add("flops", number(event.flops));
+    add("flops", trace_number(event.flops));
   }
   if (event.bytes != 0) {
-    add("bytes", number(event.bytes));
+    add("bytes", trace_number(event.bytes));
   }
   return "{" + out + "}";
 }
@@ -76,7 +76,7 @@ std::string line_of(const TraceCounter& counter, int rank) {
       counter.module.empty() ? "" : ", \"module\": " + json_quoted(counter.module);
   return text("{\"ph\": \"C\", \"name\": ", json_quoted(counter.name), ", \"pid\": ", rank,
               ", \"tid\": 0, \"ts\": ", microseconds(counter.time), module,
-              ", \"args\": {\"value\": ", number(counter.value), "}}");
+              ", \"args\": {\"value\": ", trace_number(counter.value), "}}");
 }
 
 std::string metadata(const char* name, int rank, size_t lane, const std::string& arguments) {
@@ -94,8 +94,8 @@ std::string head_of(const Trace& trace, int64_t dropped) {
       "{\"rank\": ",
       trace.rank, "},\n\"binade\": {\"version\": ", kVersion, ", \"rank\": ", trace.rank,
       ", \"dropped\": ", dropped, ", \"first_step\": ", trace.first_step,
-      ", \"begin_ns\": ", trace.begin_ns, ", \"peak_flops\": ", number(trace.roofline.flops),
-      ", \"peak_bytes\": ", number(trace.roofline.bytes), ", \"facts\": {", facts, "}},\n",
+      ", \"begin_ns\": ", trace.begin_ns, ", \"peak_flops\": ", trace_number(trace.roofline.flops),
+      ", \"peak_bytes\": ", trace_number(trace.roofline.bytes), ", \"facts\": {", facts, "}},\n",
       "\"traceEvents\": [\n");
 }
 
@@ -141,7 +141,7 @@ namespace {
 double whole_nanoseconds(double time) { return std::round(time * 1000); }
 
 template <class T>
-T value_of(const Json& object, const char* name, const T& otherwise) {
+T value_of(const TraceJson& object, const char* name, const T& otherwise) {
   const auto found = object.find(name);
   return found == object.end() ? otherwise : found->get<T>();
 }
@@ -159,7 +159,7 @@ Kind kind_of(const std::string& category, const std::string& name) {
   fail("got the category '", printable(category), "', expected one of Binade's");
 }
 
-TraceEvent event_of(const Json& json) {
+TraceEvent event_of(const TraceJson& json) {
   TraceEvent event;
   event.name = json.at("name").get<std::string>();
   event.kind = kind_of(json.at("cat").get<std::string>(), event.name);
@@ -168,7 +168,7 @@ TraceEvent event_of(const Json& json) {
   event.begin = begin / 1000;
   event.end = (begin + whole_nanoseconds(json.at("dur").get<double>())) / 1000;
   check(event.begin >= 0 && event.end >= event.begin, "got a time below 0, expected none");
-  const Json& arguments = json.at("args");
+  const TraceJson& arguments = json.at("args");
   event.module = value_of<std::string>(arguments, "module", "");
   event.phase = value_of<std::string>(arguments, "phase", "");
   event.note = value_of<std::string>(arguments, event.kind == Kind::op ? "shapes" : "note", "");
@@ -178,18 +178,18 @@ TraceEvent event_of(const Json& json) {
   return event;
 }
 
-void add_metadata(Trace& trace, const Json& json) {
+void add_metadata(Trace& trace, const TraceJson& json) {
   if (json.at("name") != "thread_name") {
     return;
   }
   const auto lane = json.at("tid").get<size_t>();
   check(lane == trace.lanes.size(), "got lane ", lane, ", expected lane ", trace.lanes.size());
-  const Json& arguments = json.at("args");
+  const TraceJson& arguments = json.at("args");
   trace.lanes.push_back(
       {arguments.at("name").get<std::string>(), value_of(arguments, "device", false)});
 }
 
-void add_line(Trace& trace, const Json& json) {
+void add_line(Trace& trace, const TraceJson& json) {
   const auto phase = json.at("ph").get<std::string>();
   if (phase == "M") {
     add_metadata(trace, json);
@@ -207,7 +207,7 @@ void add_line(Trace& trace, const Json& json) {
   }
 }
 
-Trace head_of(const Json& head) {
+Trace head_of(const TraceJson& head) {
   check(head.at("version").get<int>() == kVersion, "got version ", head.at("version").get<int>(),
         ", expected ", kVersion);
   Trace trace;
@@ -225,17 +225,17 @@ Trace head_of(const Json& head) {
 Trace parse_trace(const std::string& json, const std::string& name) {
   size_t line = 0;
   try {
-    const Json all = Json::parse(json);
+    const TraceJson all = TraceJson::parse(json);
     check(all.is_object() && all.contains("binade"),
           "got a trace of another program, expected one that a Profiler of Binade wrote");
     Trace trace = head_of(all.at("binade"));
-    for (const Json& one : all.at("traceEvents")) {
+    for (const TraceJson& one : all.at("traceEvents")) {
       ++line;
       add_line(trace, one);
     }
     std::stable_sort(trace.events.begin(), trace.events.end(), is_before);
     return trace;
-  } catch (const Json::exception& error) {
+  } catch (const TraceJson::exception& error) {
     fail("trace: ", printable(name), line > 0 ? text(", event ", line) : "", ": ",
          printable(error.what()));
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 #include <binade/core/observe/text_table_internal.h>
 #include <binade/kernels/base/error.h>
 #include <binade/train/profile/trace_tables.h>
+#include <binade/train/report/numbers_internal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,14 +15,6 @@ namespace {
 using Kind = TimelineEvent::Kind;
 using Table = std::vector<std::vector<std::string>>;
 
-std::string fixed(double value, int decimals) {
-  char out[40];
-  std::snprintf(out, sizeof out, "%.*f", decimals, value);
-  return out;
-}
-
-std::string percent(double share) { return fixed(100 * share, 1) + "%"; }
-
 std::string rate(double amount, double milliseconds) {
   return amount > 0 && milliseconds > 0 ? fixed(amount / milliseconds * 1e-6, 1) : "-";
 }
@@ -29,7 +22,7 @@ std::string rate(double amount, double milliseconds) {
 std::string megabytes(double bytes) { return fixed(bytes / 1e6, 1) + " MB"; }
 
 // A long list of shapes keeps its begin and its end.
-std::string shortened(const std::string& s) {
+std::string middle_shortened(const std::string& s) {
   constexpr size_t kMost = 60, kEnd = 26;
   return s.size() <= kMost ? s : s.substr(0, kMost - kEnd - 3) + "..." + s.substr(s.size() - kEnd);
 }
@@ -48,14 +41,14 @@ std::string table_of(const std::string& title, const std::string& name, const st
       share += row.share;
       continue;
     }
-    table.push_back({row.name, shortened(row.detail), fixed(row.calls, 1),
-                     fixed(row.milliseconds, 3), percent(row.share),
+    table.push_back({row.name, middle_shortened(row.detail), fixed(row.calls, 1),
+                     fixed(row.milliseconds, 3), percent_of(row.share, 1),
                      rate(row.flops, row.milliseconds), rate(row.bytes, row.milliseconds),
-                     row.roofline > 0 ? percent(row.roofline) : "-"});
+                     row.roofline > 0 ? percent_of(row.roofline, 1) : "-"});
   }
   if (rows.size() > most) {
     table.push_back({text("(", rows.size() - most, " more)"), "", "", fixed(rest, 3),
-                     percent(share), "", "", ""});
+                     percent_of(share, 1), "", "", ""});
   }
   return text("\n", title, "\n", text_table(table));
 }
@@ -150,7 +143,7 @@ std::string trace_tables(const Trace& trace, size_t most) {
   std::string out = facts_of(trace);
   Table phases{{"phase", "ms", "share"}};
   for (const TraceRow& row : rows_by_phase(trace)) {
-    phases.push_back({row.name, fixed(row.milliseconds, 3), percent(row.share)});
+    phases.push_back({row.name, fixed(row.milliseconds, 3), percent_of(row.share, 1)});
   }
   out += "\nWhere a step's time goes\n" + text_table(phases);
   out += table_of("By op, per step", "op", "pass", rows_by_op(trace), most);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kLeft = 70, kRight = 28, kTop = 22, kBottom = 56;
 
-std::string format(const char* form, double value) {
+std::string number_text(const char* form, double value) {
   char text[48];
   std::snprintf(text, sizeof text, form, value);
   return text;
@@ -37,7 +37,7 @@ std::string svg_text(const std::string& text) {
   return with_powers(text, "<tspan dy=\"-4\" font-size=\"11\">", "</tspan>");
 }
 
-std::string px(double value) { return format("%.1f", value); }
+std::string px(double value) { return number_text("%.1f", value); }
 
 // Maps values to [0, 1] and knows where the ticks are.
 class Ruler {
@@ -103,9 +103,9 @@ class Ruler {
   }
   std::string label(double v) const {
     if (axis_.scale == Axis::linear) {
-      return format("%g", v);
+      return number_text("%g", v);
     }
-    return svg_text((axis_.scale == Axis::log2 ? "2^" : "10^") + format("%g", v));
+    return svg_text((axis_.scale == Axis::log2 ? "2^" : "10^") + number_text("%g", v));
   }
 
   const Axis& axis_;

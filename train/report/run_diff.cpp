@@ -1,6 +1,7 @@
 #include <binade/core/io/safetensors.h>
 #include <binade/core/ops.h>
 #include <binade/train/model_file.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/report/page.h>
 #include <binade/train/report/run_diff.h>
 #include <binade/train/run_directory.h>
@@ -16,17 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kNone = "-";
-
-const std::string* find_text(const Texts& texts, const std::string& name) {
-  for (const auto& [key, value] : texts) {
-    if (key == name) {
-      return &value;
-    }
-  }
-  return nullptr;
-}
 
 void diff_texts(const char* part, const Texts& a, const Texts& b, RunDiff& diff) {
   for (const auto& [name, value] : a) {

@@ -1,6 +1,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/printable.h>
 #include <binade/train/checkpoint_manifest_internal.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/report/run_record.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/run_lock_internal.h>
@@ -16,7 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kMetrics = "/metrics.jsonl";
 constexpr const char* kOwnLog = "/log.jsonl";
 constexpr const char* kFacts = "/run.json";
@@ -237,6 +237,15 @@ void read_part(RunRecord& record, const std::string& name, F read) {
 }
 
 }  // namespace
+
+const std::string* find_text(const Texts& texts, const std::string& name) {
+  for (const auto& [key, value] : texts) {
+    if (key == name) {
+      return &value;
+    }
+  }
+  return nullptr;
+}
 
 double Curve::last() const { return value.empty() ? kNaN : value.back(); }
 

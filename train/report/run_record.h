@@ -43,6 +43,8 @@ struct RecordedOp {
 };
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
+// The value of this name, or null.
+const std::string* find_text(const Texts& texts, const std::string& name);
 
 struct RunRecord {
   std::string path;

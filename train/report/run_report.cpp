@@ -124,15 +124,6 @@ std::string comparison(const std::vector<RunRecord>& runs) {
   return page::table_of(table);
 }
 
-const std::string* find_text(const Texts& texts, const std::string& name) {
-  for (const auto& [key, value] : texts) {
-    if (key == name) {
-      return &value;
-    }
-  }
-  return nullptr;
-}
-
 // A row per name, a column per run. `differing`: only rows where runs differ, or only the others.
 TableText texts_table(const std::vector<RunRecord>& runs, Texts RunRecord::*part, bool differing) {
   std::vector<std::string> names;
