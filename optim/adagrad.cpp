@@ -7,7 +7,7 @@
 namespace binade::optim {
 namespace {
 
-void checked(const AdagradOptions& options) {
+void check_adagrad(const AdagradOptions& options) {
   check(options.lr_decay >= 0, "Adagrad: got lr_decay = ", options.lr_decay,
         ", expected a number >= 0");
   check(options.initial_accumulator_value >= 0,
@@ -18,7 +18,7 @@ void checked(const AdagradOptions& options) {
 
 std::vector<AdagradOptions> all_options(const AdagradOptions& options,
                                         const std::vector<ParamGroup>& groups) {
-  return options_of("Adagrad", options, groups, checked);
+  return options_of("Adagrad", options, groups, check_adagrad);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ AdamWOptions common(const AdamOptions& options) {
           .maximize = options.maximize};
 }
 
-void checked(const char* name, const AdamWOptions& options) {
+void check_adamw(const char* name, const AdamWOptions& options) {
   for (double beta : options.betas) {
     check(beta >= 0 && beta < 1, name, ": got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
@@ -36,7 +36,8 @@ void checked(const char* name, const AdamWOptions& options) {
 std::vector<AdamWOptions> all_options(const AdamWOptions& options,
                                       const std::vector<ParamGroup>& groups, bool decoupled) {
   const char* name = decoupled ? "AdamW" : "Adam";
-  return options_of(name, options, groups, [name](const AdamWOptions& own) { checked(name, own); });
+  return options_of(name, options, groups,
+                    [name](const AdamWOptions& own) { check_adamw(name, own); });
 }
 
 }  // namespace

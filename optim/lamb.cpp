@@ -4,7 +4,7 @@
 namespace binade::optim {
 namespace {
 
-void checked(const LAMBOptions& options) {
+void check_lamb(const LAMBOptions& options) {
   for (double beta : options.betas) {
     check(beta >= 0 && beta < 1, "LAMB: got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
@@ -14,7 +14,7 @@ void checked(const LAMBOptions& options) {
 
 std::vector<LAMBOptions> all_options(const LAMBOptions& options,
                                      const std::vector<ParamGroup>& groups) {
-  return options_of("LAMB", options, groups, checked);
+  return options_of("LAMB", options, groups, check_lamb);
 }
 
 }  // namespace

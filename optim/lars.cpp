@@ -6,7 +6,7 @@
 namespace binade::optim {
 namespace {
 
-void checked(const LARSOptions& options) {
+void check_lars(const LARSOptions& options) {
   check(std::isfinite(options.momentum) && options.momentum >= 0,
         "LARS: got momentum = ", options.momentum, ", expected a number >= 0");
   check(options.trust_coefficient > 0, "LARS: got trust_coefficient = ", options.trust_coefficient,
@@ -16,7 +16,7 @@ void checked(const LARSOptions& options) {
 
 std::vector<LARSOptions> all_options(const LARSOptions& options,
                                      const std::vector<ParamGroup>& groups) {
-  return options_of("LARS", options, groups, checked);
+  return options_of("LARS", options, groups, check_lars);
 }
 
 }  // namespace

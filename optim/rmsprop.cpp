@@ -19,7 +19,7 @@ std::vector<std::string> moments(const std::vector<RMSpropOptions>& all, bool ha
   return names;
 }
 
-void checked(const RMSpropOptions& options) {
+void check_rmsprop(const RMSpropOptions& options) {
   check(options.alpha >= 0 && options.alpha <= 1, "RMSprop: got alpha = ", options.alpha,
         ", expected a number in [0, 1]");
   check(options.eps >= 0, "RMSprop: got eps = ", options.eps, ", expected a number >= 0");
@@ -29,7 +29,7 @@ void checked(const RMSpropOptions& options) {
 
 std::vector<RMSpropOptions> all_options(const RMSpropOptions& options,
                                         const std::vector<ParamGroup>& groups) {
-  return options_of("RMSprop", options, groups, checked);
+  return options_of("RMSprop", options, groups, check_rmsprop);
 }
 
 }  // namespace

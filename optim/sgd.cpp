@@ -12,7 +12,7 @@ std::vector<std::string> moments(const SGDOptions& options) {
                                : std::vector{std::string("momentum_buffer")};
 }
 
-void checked(const SGDOptions& options) {
+void check_sgd(const SGDOptions& options) {
   check(std::isfinite(options.momentum) && options.momentum >= 0,
         "SGD: got momentum = ", options.momentum, ", expected a number >= 0");
   check(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
@@ -22,7 +22,7 @@ void checked(const SGDOptions& options) {
 
 std::vector<SGDOptions> all_options(const SGDOptions& options,
                                     const std::vector<ParamGroup>& groups) {
-  checked(options);
+  check_sgd(options);
   for (const ParamGroup& group : groups) {
     check(!group.nesterov.value_or(false) || group.momentum.value_or(options.momentum) > 0,
           "SGD: got a group with nesterov and no momentum, expected a positive momentum");
@@ -31,7 +31,7 @@ std::vector<SGDOptions> all_options(const SGDOptions& options,
     // A group of momentum 0 in an optimizer with nesterov is plain descent.
     SGDOptions plain = own;
     plain.nesterov = own.nesterov && own.momentum != 0;
-    checked(plain);
+    check_sgd(plain);
   });
 }
 

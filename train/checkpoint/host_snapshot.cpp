@@ -88,7 +88,7 @@ void HostSnapshot::take(const StateParts& parts) {
     parts_[i].file = parts[i].file;
     take_part(parts[i].tensors, parts_[i].tensors, memory_[i]);
   }
-  for (Event& event : queued_) {
+  for (binade::Event& event : queued_) {
     event.record();
   }
 }
@@ -115,8 +115,9 @@ void HostSnapshot::take_tensor(const Tensor& source, Tensor& to, PinnedBuffer& m
   }
   copy_to_host(source, to);
   const Device device = source.device();
-  const auto known = std::find_if(queued_.begin(), queued_.end(),
-                                  [&](const Event& event) { return event.device() == device; });
+  const auto known = std::find_if(queued_.begin(), queued_.end(), [&](const binade::Event& event) {
+    return event.device() == device;
+  });
   if (memory.size() > 0 && !device.is_cpu() && known == queued_.end()) {
     queued_.emplace_back(device);
   }
@@ -141,7 +142,7 @@ Tensor HostSnapshot::host_tensor_like(const Tensor& source, PinnedBuffer& memory
 }
 
 void HostSnapshot::arrive() const {
-  for (const Event& event : queued_) {
+  for (const binade::Event& event : queued_) {
     wait_for(event);
   }
 }

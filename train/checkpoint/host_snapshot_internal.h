@@ -47,7 +47,7 @@ class HostSnapshot {
   uint32_t forks_ = fork_count();
   std::vector<std::vector<PinnedBuffer>> memory_;  // of the parts' tensors; empty: not pinned
   StateParts parts_;                               // after memory_, to end before it
-  std::vector<Event> queued_;                      // the end of the copies, one for each device
+  std::vector<binade::Event> queued_;              // the end of the copies, one for each device
   bool has_pinned_memory_ = true;
 };
 
