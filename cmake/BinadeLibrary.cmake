@@ -71,6 +71,10 @@ option(BINADE_UNITY "Compile several sources at a time: for a build from nothing
 function(binade_unity target)
   if(BINADE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE 8)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # g++ takes an included source for a header, whose classes should have no members of unnamed namespaces.
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+    endif()
   endif()
 endfunction()
 

@@ -21,6 +21,8 @@
 namespace binade::data {
 namespace {
 
+using internal::paeth;
+
 void check_image(const char* op, const Image& image, bool channels_fit, const char* channels) {
   check(channels_fit && image.height > 0 && image.width > 0, op, ": got an image of ", image.height,
         " x ", image.width, " x ", image.channels, ", expected at least 1 x 1 pixels of ", channels,
