@@ -7,6 +7,7 @@ binade_glob(cases ${folder}/*_cases.cpp)
 add_library(binade_kernel_cases STATIC ${cases})
 target_include_directories(binade_kernel_cases PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(binade_kernel_cases PUBLIC binade::kernels PRIVATE binade_flags)
+binade_unity(binade_kernel_cases)
 
 # The commit is looked up at each build, and the header changes only with it. It is there before the first
 # build, too, for tools that read sources without one.
@@ -27,3 +28,4 @@ target_compile_definitions(binade_kernel_timing PRIVATE BINADE_BENCH_BUILD="$<CO
   BINADE_BENCH_COMPILER="${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 target_link_libraries(binade_kernel_timing PUBLIC binade_kernel_cases binade::core
   PRIVATE binade_flags nlohmann_json::nlohmann_json)
+binade_unity(binade_kernel_timing)

@@ -65,7 +65,7 @@ struct Scattered {
   const Op& op;
   const Tensor &index, &src, &y;
   int dim;
-  kernels::Combine combine = kernels::Combine::sum;
+  kernels::ScatterOp combine = kernels::ScatterOp::sum;
 };
 void add_terms(const Scattered& a) {
   const Tensor part = used_part(a.op, a.src, a.index.sizes(), a.dim);
@@ -270,7 +270,7 @@ namespace {
 
 constexpr Op kScatterReduce{"scatter_reduce", OpClass::pointwise};
 constexpr Op kScatterSum{"scatter_reduce", OpClass::pointwise, true};
-using kernels::Combine;
+using kernels::ScatterOp;
 
 // Each of the elements that equal the largest one, y, gets the same share of dy.
 Grads extreme_gradient(const Tensor& dy, int d, const Tensor& index, const Tensor& x,
@@ -295,7 +295,7 @@ Grads product_gradient(const Tensor& dy, int d, const Tensor& index, const Tenso
              .src = masked_fill(src, src_zero, 1),
              .y = others,
              .dim = d,
-             .combine = Combine::prod});
+             .combine = ScatterOp::prod});
   const Tensor whole = mul(dy, y), single = where(eq(zeros_of, 1.0), mul(dy, others), 0.0);
   return {where(x_zero, single, div(whole, masked_fill(x, x_zero, 1))),
           where(src_zero, gather(single, d, index),
@@ -304,7 +304,7 @@ Grads product_gradient(const Tensor& dy, int d, const Tensor& index, const Tenso
 
 // y = x combined with src by a product, the largest or the smallest element.
 Tensor scatter_combined(const Tensor& x, int d, const Tensor& index, const Tensor& src,
-                        Combine combine) {
+                        ScatterOp combine) {
   const Tensor part = used_part(kScatterReduce, src, index.sizes(), d);
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
   kernels::copy({.x = x, .y = y});
@@ -315,22 +315,22 @@ Tensor scatter_combined(const Tensor& x, int d, const Tensor& index, const Tenso
       {x, part}, y, save(index, x, part, saved_y),
       [d, combine](const Tensor& dy, Needs, const Tensor& index, const Tensor& x, const Tensor& src,
                    const Tensor& y) -> Grads {
-        return combine == Combine::prod ? product_gradient(dy, d, index, x, src, y)
-                                        : extreme_gradient(dy, d, index, x, src, y);
+        return combine == ScatterOp::prod ? product_gradient(dy, d, index, x, src, y)
+                                          : extreme_gradient(dy, d, index, x, src, y);
       });
 }
 
 // x without the elements at the index, which the terms replace.
 Tensor without_targets(const Tensor& x, int d, const Tensor& index, const Tensor& src,
-                       Combine combine) {
-  if (combine == Combine::sum || combine == Combine::prod) {
-    return scatter(x, d, index, combine == Combine::sum ? 0.0 : 1.0);
+                       ScatterOp combine) {
+  if (combine == ScatterOp::sum || combine == ScatterOp::prod) {
+    return scatter(x, d, index, combine == ScatterOp::sum ? 0.0 : 1.0);
   }
   if (!is_floating(x.dtype())) {  // an element that is one of the terms changes nothing
     return scatter(x, d, index, src);
   }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return scatter(x, d, index, combine == Combine::max ? -kInfinity : kInfinity);
+  return scatter(x, d, index, combine == ScatterOp::max ? -kInfinity : kInfinity);
 }
 
 }  // namespace
@@ -351,14 +351,14 @@ Tensor scatter_reduce(const Tensor& x_, int dim, const Tensor& index, const Tens
     return reshape(
         scatter_reduce(with_dim(x), 0, with_dim(index), with_dim(src), reduce, include_self), {});
   }
-  const Combine combine = reduce == "prod"   ? Combine::prod
-                          : reduce == "amax" ? Combine::max
-                          : reduce == "amin" ? Combine::min
-                                             : Combine::sum;
+  const ScatterOp combine = reduce == "prod"   ? ScatterOp::prod
+                            : reduce == "amax" ? ScatterOp::max
+                            : reduce == "amin" ? ScatterOp::min
+                                               : ScatterOp::sum;
   reached(kScatterReduce, "x", x, index.sizes(), d);
   used_part(kScatterReduce, src, index.sizes(), d);
   const Tensor start = include_self ? x : without_targets(x, d, index, src, combine);
-  if (combine != Combine::sum) {
+  if (combine != ScatterOp::sum) {
     return scatter_combined(start, d, index, src, combine);
   }
   Tensor sums = scattered_sum(kScatterSum, start, d, index, src);

@@ -73,7 +73,7 @@ class Backward {
       const Matrix k =
           memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), buffer, at.cols, n_.size);
       memory_.multiply(gradients_, k, sum, {at.rows, n_.size, at.cols}, true,
-                       seen_part(a_.visible, at, Triangle::a));
+                       seen_part(a_.visible, at, Triangular::a));
     }
     store(sum, a_.dq, at, at.i, at.rows, a_.scale);
   }
@@ -158,20 +158,20 @@ class Backward {
         Matrix rows = dq;
         rows.data += at.i * dq.row * static_cast<int64_t>(size_of(compute_));
         memory_.multiply(gradients_, k, rows, {at.rows, n_.size, at.cols}, true,
-                         seen_part(a_.visible, at, Triangle::a));
+                         seen_part(a_.visible, at, Triangular::a));
       }
       if (a_.dv) {
         drop_weights(a_.dropout, n_, at, scores_);
         const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
                                                upstream_, at.rows, n_.value_size);
         memory_.multiply(scores_.transposed(), dout, dv_, {at.cols, n_.value_size, at.rows}, true,
-                         seen_part(a_.visible, at, Triangle::a_transposed));
+                         seen_part(a_.visible, at, Triangular::a_transposed));
       }
       if (a_.dk) {
         const Matrix q = memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries_,
                                             at.rows, n_.size);
         memory_.multiply(gradients_.transposed(), q, dk_, {at.cols, n_.size, at.rows}, true,
-                         seen_part(a_.visible, at, Triangle::a_transposed));
+                         seen_part(a_.visible, at, Triangular::a_transposed));
       }
     }
     store(dk_, a_.dk, at, at.j, cols, a_.scale);
@@ -184,7 +184,7 @@ class Backward {
     const Matrix k = matrix_of(a_.k, at.batch, at.head, at.j);
     const Matrix v = matrix_of(a_.v, at.batch, at.head, at.j);
     const Matrix dout = matrix_of(a_.dout, at.batch, at.head, at.i);
-    const Seen seen = seen_part(a_.visible, at, Triangle::result);
+    const Seen seen = seen_part(a_.visible, at, Triangular::result);
     memory_.multiply(q, k.transposed(), scores_, {at.rows, at.cols, n_.size}, false, seen);
     memory_.multiply(dout, v.transposed(), gradients_, {at.rows, at.cols, n_.value_size}, false,
                      seen);

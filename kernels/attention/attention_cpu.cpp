@@ -66,7 +66,7 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
     at.cols = seen_columns(a.visible, at, std::min(kKeyRows, n.keys - at.j));
     const Matrix k = matrix_of(a.k, at.batch, at.head, at.j);
     memory.multiply(q, k.transposed(), scores, {at.rows, at.cols, n.size}, false,
-                    seen_part(a.visible, at, Triangle::result));
+                    seen_part(a.visible, at, Triangular::result));
     attention_softmax_best(
         AttentionSoftmax{.tile = attention_tile(a.visible, at, a.scale, memory.compute(), bias),
                          .scores = scores.data,
@@ -78,7 +78,8 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
     const Matrix v =
         memory.in_compute(matrix_of(a.v, at.batch, at.head, at.j), values, at.cols, n.value_size);
     memory.multiply(scores, v, dense_matrix(accumulated, dtype_of<C>, n.value_size),
-                    {at.rows, n.value_size, at.cols}, true, seen_part(a.visible, at, Triangle::a));
+                    {at.rows, n.value_size, at.cols}, true,
+                    seen_part(a.visible, at, Triangular::a));
   }
   finish(a, at, accumulated, max, sum);
 }

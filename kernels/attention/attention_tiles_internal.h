@@ -46,7 +46,7 @@ inline void convert(const Matrix& source, const Matrix& target, int64_t rows, in
 
 // The triangle of a tile that a causal query sees, for a product with the tile.
 struct Seen {
-  Triangle shape = Triangle::none;
+  Triangular shape = Triangular::none;
   int64_t visible = 0;
 };
 
@@ -142,7 +142,7 @@ inline int64_t seen_columns(const AttentionVisibility& visible, const TilePlace&
 }
 
 // The visible part of a tile, for the product in which the tile is the operand `shape` names.
-inline Seen seen_part(const AttentionVisibility& visible, const TilePlace& at, Triangle shape) {
+inline Seen seen_part(const AttentionVisibility& visible, const TilePlace& at, Triangular shape) {
   return visible.causal ? Seen{shape, at.i - at.j + 1} : Seen{};
 }
 

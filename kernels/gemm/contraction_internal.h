@@ -85,7 +85,7 @@ struct StridedCopy {
 // Which matrix of a product is triangular. In row i only the first `visible` + i columns of that
 // matrix are needed (result) or not zero (a; a_transposed: the transpose of a). A block skips whole
 // tiles outside the triangle, so a few more columns may be written or multiplied.
-enum class Triangle : uint8_t { none, result, a, a_transposed };
+enum class Triangular : uint8_t { none, result, a, a_transposed };
 
 // The operands of a matrix product, a [m, k] and b [k, n]; strides of row and column.
 struct MatrixProduct {
@@ -115,7 +115,7 @@ struct GemmBlock {
   // All of b as gemm_pack writes it, if it was packed before; then packed_b is not used.
   const void* kept_b = nullptr;
   int64_t kept_columns = 0, kept_first = 0;  // of all of b; the first one that is multiplied
-  Triangle triangle = Triangle::none;
+  Triangular triangle = Triangular::none;
   int64_t visible = 0;
   void* row_sums = nullptr;  // [m] of the compute dtype: the sums of the rows of a are added
 };

@@ -40,9 +40,9 @@ bool has_vectors(const T* base, int64_t batches, int64_t batch_stride, int64_t s
 }
 
 template <class T>
-GemmProblem<T> problem_of(const Gemm& g) {
+GemmOperands<T> problem_of(const Gemm& g) {
   const int dim = g.y.dim();
-  GemmProblem<T> p;
+  GemmOperands<T> p;
   p.batches = dim == 3 ? g.y.size(0) : 1;
   p.m = g.y.size(dim - 2);
   p.n = g.y.size(dim - 1);
@@ -84,7 +84,7 @@ struct Plan {
 
 // `tile`: 64, 128, or 0 for the cheaper one.
 template <class T>
-Plan plan(const GemmProblem<T>& p, int tile, int processors) {
+Plan plan(const GemmOperands<T>& p, int tile, int processors) {
   constexpr int64_t kStep = 32, kFixedSteps = 8, kSplitSteps = 12, kLeastSteps = 8;
   constexpr int kMostSplits = 32;
   const int64_t steps = ceil_div(p.k, kStep);
@@ -114,7 +114,7 @@ Plan plan(const GemmProblem<T>& p, int tile, int processors) {
 }
 
 template <class T>
-void run_tiles(GemmProblem<T>& p, Device device, bool tensor, int tile, int processors) {
+void run_tiles(GemmOperands<T>& p, Device device, bool tensor, int tile, int processors) {
   const Plan chosen = plan(p, std::is_same_v<T, double> ? 64 : tile, processors);
   p.split_k = ceil_div(ceil_div(p.k, chosen.splits), 32) * 32;
   p.splits = p.k == 0 ? 1 : static_cast<int>(ceil_div(p.k, p.split_k));
@@ -133,7 +133,7 @@ void run_tiles(GemmProblem<T>& p, Device device, bool tensor, int tile, int proc
 
 template <class T>
 void run_own(const Gemm& g, KernelVariant variant) {
-  GemmProblem<T> p = problem_of<T>(g);
+  GemmOperands<T> p = problem_of<T>(g);
   const DeviceFacts facts = device_facts(g.y.device);
   const bool tensor = facts.tensor_cores(g.y.dtype);
   switch (variant) {

@@ -284,8 +284,8 @@ class Block {
   Steps needed(int64_t row, int64_t high, int64_t begin, int64_t depth) const {
     const int64_t end = g_.visible + row + high - 1, first = row - g_.visible + 1;  // in k
     switch (g_.triangle) {
-      case Triangle::a: return {0, within((end + kPerStep - 1) / kPerStep - begin, depth)};
-      case Triangle::a_transposed: return {within(first / kPerStep - begin, depth), depth};
+      case Triangular::a: return {0, within((end + kPerStep - 1) / kPerStep - begin, depth)};
+      case Triangular::a_transposed: return {within(first / kPerStep - begin, depth), depth};
       default: return {0, depth};
     }
   }
@@ -297,7 +297,7 @@ class Block {
     char* c = static_cast<char*>(g_.c) + (row * g_.c_row + column) * c_size_;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = cut(rows, i, count), high = cut(rows, i + 1, count) - first;
-      if (g_.triangle == Triangle::result && column >= g_.visible + row + first + high - 1) {
+      if (g_.triangle == Triangular::result && column >= g_.visible + row + first + high - 1) {
         continue;
       }
       const Steps part = needed(row + first, high, begin, depth);

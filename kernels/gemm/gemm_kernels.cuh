@@ -8,7 +8,7 @@ namespace binade::kernels {
 
 // y = epilogue(a b) for each matrix of the batch, any strides (in elements).
 template <class T>
-struct GemmProblem {
+struct GemmOperands {
   int64_t batches = 1, m = 0, n = 0, k = 0;
   const T *a = nullptr, *b = nullptr;
   int64_t a_batch = 0, a_row = 0, a_k = 0;
@@ -51,7 +51,7 @@ __device__ __forceinline__ TilePosition tile_position(int64_t index, int64_t til
 
 // The grid. x: tiles, y: splits, z: batches; kernels loop over further batches.
 template <class T>
-dim3 gemm_grid(const GemmProblem<T>& p, int tile_m, int tile_n) {
+dim3 gemm_grid(const GemmOperands<T>& p, int tile_m, int tile_n) {
   constexpr int64_t kMost = 65535;
   return dim3(static_cast<unsigned>(ceil_div(p.m, tile_m) * ceil_div(p.n, tile_n)),
               static_cast<unsigned>(p.splits),
@@ -61,7 +61,7 @@ dim3 gemm_grid(const GemmProblem<T>& p, int tile_m, int tile_n) {
 // Multiplies with a block tile: the body of the kernels around SimtTile and TensorTile.
 template <class T, class Tile>
 __device__ __forceinline__ void multiply_tile(typename Tile::Shared& shared,
-                                              const GemmProblem<T>& p, bool a_k_contiguous,
+                                              const GemmOperands<T>& p, bool a_k_contiguous,
                                               bool b_k_contiguous) {
   const int64_t tiles_m = (p.m + Tile::kM - 1) / Tile::kM;
   const int64_t tiles_n = (p.n + Tile::kN - 1) / Tile::kN;
@@ -77,14 +77,14 @@ __device__ __forceinline__ void multiply_tile(typename Tile::Shared& shared,
 }
 
 template <class T>
-void launch_gemm_naive(const GemmProblem<T>& p);
+void launch_gemm_naive(const GemmOperands<T>& p);
 template <class T>
-void launch_gemm_tiled(const GemmProblem<T>& p);
+void launch_gemm_tiled(const GemmOperands<T>& p);
 template <class T>
-void launch_gemm_simt(const GemmProblem<T>& p, int tile);  // 64 or 128; f64 always 64
+void launch_gemm_simt(const GemmOperands<T>& p, int tile);  // 64 or 128; f64 always 64
 template <class T>
-void launch_gemm_tensor(const GemmProblem<T>& p, int tile);  // half and bfloat16; 64 or 128
+void launch_gemm_tensor(const GemmOperands<T>& p, int tile);  // half and bfloat16; 64 or 128
 template <class T>
-void launch_gemm_split_sum(const GemmProblem<T>& p);
+void launch_gemm_split_sum(const GemmOperands<T>& p);
 
 }  // namespace binade::kernels

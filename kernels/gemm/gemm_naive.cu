@@ -14,7 +14,7 @@ namespace binade::kernels {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(256) gemm_thread_per_element_kernel(GemmProblem<T> p) {
+__global__ void __launch_bounds__(256) gemm_thread_per_element_kernel(GemmOperands<T> p) {
   using C = Compute<T>;
   const int64_t count = p.batches * p.m * p.n;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
@@ -57,7 +57,7 @@ __device__ void copy_square(const OperandMatrix<T>& m, int64_t outer, int64_t k,
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmProblem<T> p) {
+__global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmOperands<T> p) {
   using C = Compute<T>;
   auto& shared = dev::shared_mem<SharedSquares<T>>();
   const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
@@ -92,20 +92,20 @@ __global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmProblem<T> p)
 }  // namespace
 
 template <class T>
-void launch_gemm_naive(const GemmProblem<T>& p) {
+void launch_gemm_naive(const GemmOperands<T>& p) {
   launch({"gemm_thread_per_element_kernel", grid_blocks(p.batches * p.m * p.n, 256), 256},
          gemm_thread_per_element_kernel<T>, p);
 }
 
 template <class T>
-void launch_gemm_tiled(const GemmProblem<T>& p) {
+void launch_gemm_tiled(const GemmOperands<T>& p) {
   launch({"gemm_shared_tile_kernel", gemm_grid(p, 32, 32), dim3(32, 8), sizeof(SharedSquares<T>)},
          gemm_shared_tile_kernel<T>, p);
 }
 
-#define BINADE_GEMM(T)                                    \
-  template void launch_gemm_naive(const GemmProblem<T>&); \
-  template void launch_gemm_tiled(const GemmProblem<T>&);
+#define BINADE_GEMM(T)                                     \
+  template void launch_gemm_naive(const GemmOperands<T>&); \
+  template void launch_gemm_tiled(const GemmOperands<T>&);
 BINADE_GEMM(double)
 BINADE_GEMM(float)
 BINADE_GEMM(half)

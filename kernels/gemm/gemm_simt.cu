@@ -14,13 +14,13 @@ namespace {
 
 template <class T, int kTile>
 __global__ void __launch_bounds__(256, kTile == 128 ? 1 : 2)
-    gemm_register_tile_kernel(GemmProblem<T> p) {
+    gemm_register_tile_kernel(GemmOperands<T> p) {
   using Tile = SimtTile<T, kTile>;
   multiply_tile<T, Tile>(dev::shared_mem<typename Tile::Shared>(), p, p.a_k == 1, p.b_k == 1);
 }
 
 template <class T>
-__global__ void __launch_bounds__(256) gemm_split_sum_kernel(GemmProblem<T> p) {
+__global__ void __launch_bounds__(256) gemm_split_sum_kernel(GemmOperands<T> p) {
   const int64_t matrix = p.m * p.n, count = p.batches * matrix;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(256) gemm_split_sum_kernel(GemmProblem<T> p) {
 }
 
 template <class T, int kTile>
-void launch_tile(const GemmProblem<T>& p) {
+void launch_tile(const GemmOperands<T>& p) {
   launch({"gemm_register_tile_kernel", gemm_grid(p, kTile, kTile), 256,
           sizeof(typename SimtTile<T, kTile>::Shared)},
          gemm_register_tile_kernel<T, kTile>, p);
@@ -44,7 +44,7 @@ void launch_tile(const GemmProblem<T>& p) {
 }  // namespace
 
 template <class T>
-void launch_gemm_simt(const GemmProblem<T>& p, int tile) {
+void launch_gemm_simt(const GemmOperands<T>& p, int tile) {
   if constexpr (sizeof(T) <= 4) {
     if (tile == 128) {
       launch_tile<T, 128>(p);
@@ -55,14 +55,14 @@ void launch_gemm_simt(const GemmProblem<T>& p, int tile) {
 }
 
 template <class T>
-void launch_gemm_split_sum(const GemmProblem<T>& p) {
+void launch_gemm_split_sum(const GemmOperands<T>& p) {
   launch({"gemm_split_sum_kernel", grid_blocks(p.batches * p.m * p.n, 256), 256},
          gemm_split_sum_kernel<T>, p);
 }
 
-#define BINADE_GEMM(T)                                        \
-  template void launch_gemm_simt(const GemmProblem<T>&, int); \
-  template void launch_gemm_split_sum(const GemmProblem<T>&);
+#define BINADE_GEMM(T)                                         \
+  template void launch_gemm_simt(const GemmOperands<T>&, int); \
+  template void launch_gemm_split_sum(const GemmOperands<T>&);
 BINADE_GEMM(double)
 BINADE_GEMM(float)
 BINADE_GEMM(half)

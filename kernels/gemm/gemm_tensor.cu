@@ -14,13 +14,13 @@ namespace {
 
 template <class T, int kTile, bool kAContiguousK, bool kBContiguousK>
 __global__ void __launch_bounds__(128, kTile == 128 ? 2 : 3)
-    gemm_tensor_tile_kernel(GemmProblem<T> p) {
+    gemm_tensor_tile_kernel(GemmOperands<T> p) {
   using Tile = TensorTile<T, kTile, kTile, 2, 2, 4, kAContiguousK, kBContiguousK>;
   multiply_tile<T, Tile>(dev::shared_mem<typename Tile::Shared>(), p, kAContiguousK, kBContiguousK);
 }
 
 template <class T, int kTile, bool kAContiguousK, bool kBContiguousK>
-void launch_tile(const GemmProblem<T>& p) {
+void launch_tile(const GemmOperands<T>& p) {
   using Tile = TensorTile<T, kTile, kTile, 2, 2, 4, kAContiguousK, kBContiguousK>;
   launch({"gemm_tensor_tile_kernel", gemm_grid(p, kTile, kTile), Tile::kThreads,
           sizeof(typename Tile::Shared)},
@@ -28,7 +28,7 @@ void launch_tile(const GemmProblem<T>& p) {
 }
 
 template <class T, int kTile>
-void launch_layout(const GemmProblem<T>& p) {
+void launch_layout(const GemmOperands<T>& p) {
   if (p.a_k == 1) {
     p.b_k == 1 ? launch_tile<T, kTile, true, true>(p) : launch_tile<T, kTile, true, false>(p);
   } else {
@@ -39,11 +39,11 @@ void launch_layout(const GemmProblem<T>& p) {
 }  // namespace
 
 template <class T>
-void launch_gemm_tensor(const GemmProblem<T>& p, int tile) {
+void launch_gemm_tensor(const GemmOperands<T>& p, int tile) {
   tile == 128 ? launch_layout<T, 128>(p) : launch_layout<T, 64>(p);
 }
 
-template void launch_gemm_tensor(const GemmProblem<half>&, int);
-template void launch_gemm_tensor(const GemmProblem<bfloat16>&, int);
+template void launch_gemm_tensor(const GemmOperands<half>&, int);
+template void launch_gemm_tensor(const GemmOperands<bfloat16>&, int);
 
 }  // namespace binade::kernels

@@ -41,13 +41,13 @@ StreamOptions& stream_options();
 // Makes the k-th call of `call` from now (1 is the next) return `code`; "" counts every call,
 // "kernel" the execution of kernels. Codes of faults that end a CUDA context (700 etc.) are sticky:
 // every call returns them until reset_faults().
-struct Fault {
+struct InjectedFault {
   int code = 0;  // cudaError_t; 0 for none
   int64_t k = 1;
   std::string call;
   bool stays = false;  // later calls fail, too: a driver that passes a probe and refuses all else
 };
-void inject_fault(const Fault& fault);
+void inject_fault(const InjectedFault& fault);
 void reset_faults();  // clears injected and sticky faults; drops queued work after a sticky one
 
 struct RuntimeCounts {

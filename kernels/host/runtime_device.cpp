@@ -171,7 +171,7 @@ cudaError_t Runtime::enter(const char* name) {
   return sticky;
 }
 
-void inject_fault(const Fault& fault) {
+void inject_fault(const InjectedFault& fault) {
   std::lock_guard lock(runtime().mutex);
   runtime().fault = fault;
 }

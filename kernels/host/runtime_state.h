@@ -61,7 +61,7 @@ struct Runtime {
   std::vector<size_t> used;  // bytes per device
   std::mt19937_64 random;
   RuntimeCounts counts;
-  Fault fault;
+  InjectedFault fault;
   cudaError_t sticky = cudaSuccess;
 
   cudaError_t enter(const char* call);        // counts, injects

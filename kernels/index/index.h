@@ -22,7 +22,7 @@ struct Gather {
 BINADE_KERNEL(gather, Gather, y)
 
 // How scatter_add combines an element with its terms. For max and min, NaN wins.
-enum class Combine : uint8_t { sum, prod, max, min };
+enum class ScatterOp : uint8_t { sum, prod, max, min };
 
 // y[.., index[.., i, ..], ..] += src[.., i, ..]: floating, i64 or i32; src and index have equal
 // sizes and any strides; y is contiguous and has their sizes except at `dim`. An element of y gets
@@ -35,7 +35,7 @@ struct ScatterAdd {
   const View& y;
   int dim;
   int64_t exempt = kNoExemption;
-  Combine combine = Combine::sum;
+  ScatterOp combine = ScatterOp::sum;
 };
 BINADE_KERNEL(scatter_add, ScatterAdd, y)
 

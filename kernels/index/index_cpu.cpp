@@ -343,7 +343,7 @@ void scatter_add(const ScatterAdd& a) {
   const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
   check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
   const bool sums_of_rows =
-      s.rows && s.inner > 1 && a.combine == Combine::sum && is_floating(a.y.dtype);
+      s.rows && s.inner > 1 && a.combine == ScatterOp::sum && is_floating(a.y.dtype);
   if (!sums_of_rows) {
     return dispatch_terms(a, [&]<class T, class Combined>(Type<T>, Combined) {
       const ElementTerms<T, Combined> sums{a, s, index.view().as<int64_t>(),

@@ -21,31 +21,31 @@ IndexShape index_shape(const View& index, int dim, int64_t bound);
 View distinct_indices(const View& index, int dim, const IndexShape& shape);
 
 // The operation of scatter_add on accumulators: none() changes nothing. Integers wrap.
-template <Combine kCombine>
+template <ScatterOp kOp>
 struct Terms {
   template <class A>
   BINADE_HD static constexpr A none() {
     using Limits = std::numeric_limits<A>;
-    if constexpr (kCombine == Combine::max) {
+    if constexpr (kOp == ScatterOp::max) {
       return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    } else if constexpr (kCombine == Combine::min) {
+    } else if constexpr (kOp == ScatterOp::min) {
       return Limits::has_infinity ? Limits::infinity() : Limits::max();
     } else {
-      return kCombine == Combine::prod ? A(1) : A(0);
+      return kOp == ScatterOp::prod ? A(1) : A(0);
     }
   }
   template <class A>
   BINADE_HD static A join(A a, A b) {
-    if constexpr (kCombine == Combine::max) {
+    if constexpr (kOp == ScatterOp::max) {
       return b != b || b > a ? b : a;  // NOLINT(misc-redundant-expression): NaN
-    } else if constexpr (kCombine == Combine::min) {
+    } else if constexpr (kOp == ScatterOp::min) {
       return b != b || b < a ? b : a;  // NOLINT(misc-redundant-expression): NaN
     } else if constexpr (std::is_integral_v<A>) {
       using U = std::make_unsigned_t<A>;
       const auto x = static_cast<U>(a), y = static_cast<U>(b);
-      return static_cast<A>(kCombine == Combine::prod ? x * y : x + y);
+      return static_cast<A>(kOp == ScatterOp::prod ? x * y : x + y);
     } else {
-      return kCombine == Combine::prod ? a * b : a + b;
+      return kOp == ScatterOp::prod ? a * b : a + b;
     }
   }
 };
@@ -53,7 +53,7 @@ struct Terms {
 // Calls f(Type<T>, the operation) for the dtype and the operation of a scatter_add.
 template <class F>
 void dispatch_terms(const ScatterAdd& a, F&& f) {
-  const auto with = [&]<Combine kCombine>(Terms<kCombine> terms) {
+  const auto with = [&]<ScatterOp kOp>(Terms<kOp> terms) {
     switch (a.y.dtype) {
       case DType::i64: return f(Type<int64_t>{}, terms);
       case DType::i32: return f(Type<int32_t>{}, terms);
@@ -61,10 +61,10 @@ void dispatch_terms(const ScatterAdd& a, F&& f) {
     }
   };
   switch (a.combine) {
-    case Combine::sum: return with(Terms<Combine::sum>{});
-    case Combine::prod: return with(Terms<Combine::prod>{});
-    case Combine::max: return with(Terms<Combine::max>{});
-    case Combine::min: return with(Terms<Combine::min>{});
+    case ScatterOp::sum: return with(Terms<ScatterOp::sum>{});
+    case ScatterOp::prod: return with(Terms<ScatterOp::prod>{});
+    case ScatterOp::max: return with(Terms<ScatterOp::max>{});
+    case ScatterOp::min: return with(Terms<ScatterOp::min>{});
   }
 }
 

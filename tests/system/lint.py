@@ -7,8 +7,8 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
-sources: lengths of sources and functions, at most 6 parameters, the rooms of core and dist, suffixes, at most
-  60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
+sources: lengths of sources and functions, at most 6 parameters, one type of a name in a namespace, the rooms
+  of core and dist, suffixes, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
@@ -281,7 +281,33 @@ def function_faults(name, text):
                                   f"{MAX_PARAMETERS}: take a struct")
 
 
+NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) \{")
+TYPE = re.compile(r"(?:struct|class|enum class) (\w+)(?: final)?(?: :[^:;]*)?(?: \{|$)")
+
+
+def named_types(text):
+    """(line, qualified name) of each type that the text defines in a namespace with a name."""
+    inside = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := NAMESPACE.match(line):
+            inside.append(match[1])
+        elif line.startswith("}  // namespace") and inside:
+            inside.pop()
+        elif (match := TYPE.match(line)) and "" not in inside:
+            yield number, "::".join([*inside, match[1]])
+
+
+def type_faults(root):
+    """Types of one name in one namespace, which the linker takes for one."""
+    first = {}
+    for _, path in files(root, LAYERS):
+        for number, name in named_types(path.read_text()):
+            if first.setdefault(name, path) != path:
+                yield path, number, f"{name} is also in {first[name].relative_to(root)}: give one another name"
+
+
 def lint_sources(root):
+    yield from type_faults(root)
     counts = collections.Counter(path.parent for _, path in files(root, [*LAYERS, *PROGRAMS]))
     for place, count in counts.items():
         if count > MAX_FILES:

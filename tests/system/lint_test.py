@@ -53,6 +53,16 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(lint.lint_sources, "data/a.cpp", ""), 0)
         self.assertEqual(self.findings(lint.lint_sources, "nn/a.cpp", ""), 1)
 
+    def test_types_of_one_name(self):
+        root = pathlib.Path(self.folder.name)
+        (root / "nn").mkdir()
+        (root / "nn/a.h").write_text("#pragma once\nnamespace binade {\nstruct Tile {\n};\n}  // namespace binade\n")
+        for namespaces, type_, count in ((["binade"], "class Tile {", 1), (["binade"], "enum class Tile : int {", 1),
+                                         (["binade"], "struct Tile;", 0), (["binade", "nn"], "struct Tile {", 0),
+                                         (["binade", ""], "struct Tile {", 0), (["binade"], "struct Tiles {", 0)):
+            text = "".join(f"namespace {name} {{\n".replace("  ", " ") for name in namespaces) + type_ + "\n"
+            self.assertEqual(self.findings(lint.lint_sources, "data/a.cpp", text), count, (namespaces, type_))
+
     def test_rooms_of_core_and_dist(self):
         for path, count in (("core/tensor/a.cpp", 0), ("core/ops/detail/a.cpp", 0), ("core/device/cuda/a.cpp", 0),
                             ("core/ops.h", 0), ("dist/job/a.cpp", 0), ("core/a.cpp", 1), ("core/misc/a.cpp", 1),

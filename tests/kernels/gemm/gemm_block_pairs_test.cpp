@@ -98,15 +98,17 @@ INSTANTIATE_TEST_SUITE_P(Isa, GemmBlockPairsOn, testing::Values(Isa::avx512_bf16
                          [](const auto& info) { return to_string(info.param); });
 
 // One triangle: the visible part of the result is right, and the hidden part of a is 0.
-void check_triangle(BlockFunction multiply, Triangle shape, int64_t m, int64_t k, int64_t visible) {
-  const int64_t n = shape == Triangle::result ? k : 40, inner = shape == Triangle::result ? 24 : k;
+void check_triangle(BlockFunction multiply, Triangular shape, int64_t m, int64_t k,
+                    int64_t visible) {
+  const int64_t n = shape == Triangular::result ? k : 40,
+                inner = shape == Triangular::result ? 24 : k;
   const auto counts = [&](int64_t i, int64_t j) {  // of the matrix that is a triangle
-    return shape == Triangle::a_transposed ? i < visible + j : j < visible + i;
+    return shape == Triangular::a_transposed ? i < visible + j : j < visible + i;
   };
   std::vector<bfloat16> a(static_cast<size_t>(m * inner)), b(static_cast<size_t>(inner * n));
   for (size_t i = 0; i < a.size(); ++i) {
     const auto row = static_cast<int64_t>(i) / inner, column = static_cast<int64_t>(i) % inner;
-    a[i] = bfloat16(shape == Triangle::result || counts(row, column) ? small_integer(i) : 0);
+    a[i] = bfloat16(shape == Triangular::result || counts(row, column) ? small_integer(i) : 0);
   }
   for (size_t i = 0; i < b.size(); ++i) {
     b[i] = bfloat16(small_integer(i + 3));
@@ -136,7 +138,7 @@ void check_triangle(BlockFunction multiply, Triangle shape, int64_t m, int64_t k
         want += static_cast<float>(a[static_cast<size_t>(i * inner + p)]) *
                 static_cast<float>(b[static_cast<size_t>(p * n + j)]);
       }
-      if (shape != Triangle::result || counts(i, j)) {
+      if (shape != Triangular::result || counts(i, j)) {
         ASSERT_EQ(c[static_cast<size_t>(i * n + j)], want)
             << m << " " << k << " visible " << visible << " at " << i << ", " << j;
       }
@@ -145,7 +147,7 @@ void check_triangle(BlockFunction multiply, Triangle shape, int64_t m, int64_t k
 }
 
 TEST_P(GemmBlockPairsOn, Triangles) {
-  for (const Triangle shape : {Triangle::result, Triangle::a, Triangle::a_transposed}) {
+  for (const Triangular shape : {Triangular::result, Triangular::a, Triangular::a_transposed}) {
     for (const int64_t m : {1, 17, 64, 70}) {
       for (const int64_t k : {1, 34, 64, 128}) {
         for (const int64_t visible : {1, 2, 33, -20}) {
