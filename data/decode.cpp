@@ -48,8 +48,7 @@ constexpr Format kFormats[] = {
     {"JPEG", [](Bytes b) { return starts_with(b, "\xff\xd8"); }, internal::decode_jpeg},
     {"PNG", [](Bytes b) { return starts_with(b, "\x89PNG"); }, internal::decode_png},
     {"BMP", [](Bytes b) { return starts_with(b, "BM"); }, internal::decode_bmp},
-    {"PNM", [](Bytes b) { return b.size() >= 3 && b[0] == 'P' && b[1] >= '1' && b[1] <= '6'; },
-     internal::decode_pnm},
+    {"PNM", internal::looks_like_pnm, internal::decode_pnm},
     {"GIF", [](Bytes b) { return starts_with(b, "GIF8"); }, internal::decode_gif},
     {"WebP", internal::looks_like_webp, internal::decode_webp},
     {"TGA", internal::looks_like_tga, internal::decode_tga}};

@@ -1,5 +1,6 @@
-// BMP without compression: palettes of 1 to 8 bits, and 16, 24 or 32 bits with or without masks.
-// Samples of n bits become v * 255 / (2^n - 1), rounded down, as in Pillow.
+// BMP: palettes of 1 to 8 bits, those of 4 and 8 also as runs (RLE4, RLE8), and 16, 24 or 32 bits
+// with or without masks. Pixels that runs leave out have colour 0, as in Pillow. Samples of n bits
+// become v * 255 / (2^n - 1), rounded down, as in Pillow.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct BmpHeader {
   uint32_t bits = 0, compression = 0, colors = 0;
 
   bool old() const { return length == 12; }
+  bool has_runs() const { return compression == 1 || compression == 2; }
 };
 
 BmpHeader read_bmp_header(const DecodeRequest& request) {
@@ -58,8 +60,12 @@ BmpHeader read_bmp_header(const DecodeRequest& request) {
   if (std::find(std::begin(kBits), std::end(kBits), h.bits) == std::end(kBits)) {
     request.reject("BMP of ", h.bits, " bits, expected 1, 2, 4, 8, 16, 24 or 32");
   }
-  if (h.compression != 0 && (h.compression != 3 || h.length == 64 || h.bits % 16 != 0)) {
-    request.reject("compressed BMP (kind ", h.compression, "), expected an uncompressed one");
+  const bool fits = h.compression == 0 || (h.compression == 1 && h.bits == 8) ||
+                    (h.compression == 2 && h.bits == 4) ||
+                    (h.compression == 3 && h.length != 64 && h.bits % 16 == 0);
+  if (!fits) {
+    request.reject("BMP of ", h.bits, " bits with compression ", h.compression,
+                   ", expected none, RLE8 of 8 bits, RLE4 of 4 bits, or masks");
   }
   return h;
 }
@@ -84,7 +90,10 @@ class BmpReader {
     }
   }
 
-  Image read() const {
+  Image read() const { return header_.has_runs() ? read_runs() : read_rows(); }
+
+ private:
+  Image read_rows() const {
     const uint64_t row_bytes = (static_cast<uint64_t>(header_.width) * header_.bits + 31) / 32 * 4;
     request_.need("BMP", header_.data_at + row_bytes * static_cast<uint64_t>(header_.height));
     Image image = make_image(static_cast<int>(header_.height), static_cast<int>(header_.width),
@@ -100,7 +109,92 @@ class BmpReader {
     return image;
   }
 
- private:
+  // Pairs of bytes: a run of one colour (in RLE4 of two in turn), or after a zero the end of a row
+  // (0), the end of the picture (1), a move to the right and up (2), or so many colours one by one,
+  // padded to two bytes.
+  Image read_runs() const {
+    Image image = make_image(static_cast<int>(header_.height), static_cast<int>(header_.width),
+                             request_.channels(3));
+    for (size_t i = 0; i < image.pixels.size(); i += static_cast<size_t>(image.channels)) {
+      store_pixel(&image.pixels[i], image.channels, palette_[0]);
+    }
+    Place to{image};
+    for (uint64_t at = header_.data_at;;) {
+      const uint8_t* pair = run_bytes(at, 2, to);
+      if (pair[0] > 0) {
+        store_run(to, pair[0], [&](int i) { return run_color(pair[1], i); });
+      } else if (pair[1] > 2) {
+        const uint64_t bytes = (uint64_t(pair[1]) * header_.bits + 15) / 16 * 2;
+        const uint8_t* colors = run_bytes(at, bytes, to);
+        store_run(to, pair[1], [&](int i) {
+          return header_.bits == 8 ? colors[i] : run_color(colors[i / 2], i);
+        });
+      } else if (pair[1] == 2) {
+        const uint8_t* move = run_bytes(at, 2, to);
+        to.column += move[0];
+        to.row += move[1];
+        check_place(to, 0);
+      } else if (pair[1] == 0) {
+        request_.check_time();
+        to.column = 0;
+        ++to.row;
+        if (to.row > image.height) {
+          request_.reject("corrupt BMP: more than ", image.height, " rows");
+        }
+      } else {
+        if (to.row + 1 < image.height) {
+          request_.reject("truncated BMP: the picture ends in row ", to.row, " of ", image.height);
+        }
+        return image;
+      }
+    }
+  }
+
+  // Where the next pixel of a run goes; rows in the order of the file.
+  struct Place {
+    Image& image;
+    int row = 0, column = 0;
+  };
+
+  const uint8_t* run_bytes(uint64_t& at, uint64_t count, const Place& to) const {
+    if (request_.bytes.size() < at + count) {
+      request_.reject("truncated BMP: the file ends in row ", to.row, " of ", to.image.height);
+    }
+    at += count;
+    return &request_.bytes[at - count];
+  }
+
+  uint32_t run_color(uint8_t byte, int i) const {
+    return header_.bits == 8 ? byte : i % 2 == 0 ? byte >> 4 : byte & 15;
+  }
+
+  void check_place(const Place& to, int count) const {
+    if (to.row >= to.image.height || to.column + count > to.image.width) {
+      request_.reject("corrupt BMP: a run reaches pixel ", to.column + count, " of row ", to.row,
+                      ", outside ", to.image.width, " x ", to.image.height);
+    }
+  }
+
+  template <class Index>
+  void store_run(Place& to, int count, Index index) const {
+    check_place(to, count);
+    Image& image = to.image;
+    uint8_t* pixel = image.row(header_.bottom_up ? image.height - 1 - to.row : to.row) +
+                     to.column * image.channels;
+    for (int i = 0; i < count; ++i, pixel += image.channels) {
+      store_pixel(pixel, image.channels, palette_color(index(i)));
+    }
+    to.column += count;
+  }
+
+  const Pixel& palette_color(uint32_t index) const {
+    if (index >= colors_) {
+      request_.reject("corrupt BMP: a pixel has colour ", index, ", the palette has ",
+                      static_cast<uint64_t>(colors_), " colours");
+    }
+    return palette_[index];
+  }
+
   void read_palette(uint64_t at) {
     const size_t entry = header_.old() ? 3 : 4;
     const uint64_t most = uint64_t(1) << header_.bits;
@@ -133,11 +227,7 @@ class BmpReader {
       const size_t bit = x * header_.bits;
       const uint32_t index =
           row[bit / 8] >> (8 - header_.bits - bit % 8) & ((1u << header_.bits) - 1);
-      if (index >= colors_) {
-        request_.reject("corrupt BMP: a pixel has colour ", index, ", the palette has ",
-                        static_cast<uint64_t>(colors_), " colours");
-      }
-      return palette_[index];
+      return palette_color(index);
     }
     if (header_.bits == 24) {
       return {row[3 * x + 2], row[3 * x + 1], row[3 * x], 255};

@@ -64,6 +64,8 @@ Image decode_pnm(const DecodeRequest& request);
 Image decode_tga(const DecodeRequest& request);
 Image decode_gif(const DecodeRequest& request);
 Image decode_webp(const DecodeRequest& request);
+// P, a digit from 1 to 7, and white space or a comment.
+bool looks_like_pnm(std::span<const uint8_t> bytes);
 bool looks_like_webp(std::span<const uint8_t> bytes);
 // The TIFF part of the EXIF chunk of a WebP, or empty.
 std::span<const uint8_t> webp_exif(std::span<const uint8_t> bytes);

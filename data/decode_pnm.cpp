@@ -1,4 +1,5 @@
-// PNM: P5 (grey) and P6 (RGB), of 8 or 16 bits.
+// PNM: P1 (bits), P2 (grey) and P3 (RGB) as text, P4, P5 and P6 in bytes, and P7 (PAM, also with
+// alpha), of up to 16 bits. A sample v becomes v * 255 / maxval, rounded.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -7,59 +8,192 @@
 namespace binade::data::internal {
 namespace {
 
-// Reads a positive decimal number after white space and comments, and moves `at` after it.
-int64_t pnm_number(const DecodeRequest& request, size_t& at) {
-  const auto bytes = request.bytes;
-  while (at < bytes.size() && (std::isspace(bytes[at]) != 0 || bytes[at] == '#')) {
-    if (bytes[at] == '#') {
-      while (at < bytes.size() && bytes[at] != '\n' && bytes[at] != '\r') {
-        ++at;
-      }
+struct PnmHeader {
+  int64_t width = 0, height = 0, largest = 0;
+  int samples = 0;         // of a pixel in the file: 1 or 3, and 1 of alpha
+  bool is_text = false;    // numbers in digits
+  bool are_bits = false;   // P1 and P4: one bit for a pixel
+  bool one_black = false;  // P1 and P4: 1 is black
+};
+
+class PnmReader {
+ public:
+  explicit PnmReader(const DecodeRequest& request)
+      : request_(request),
+        kind_(request.bytes[1]),
+        header_(kind_ == '7' ? read_pam() : read_pnm()) {
+    check_size(request, header_.height, header_.width);
+    if (header_.largest < 1 || header_.largest > 65535) {
+      request.reject("corrupt PNM: largest value ", header_.largest, ", expected 1 to 65535");
+    }
+    const uint64_t row = row_samples();
+    const auto rows = static_cast<uint64_t>(header_.height);
+    if (header_.is_text) {  // each sample has a digit and, but for bits, something before the next
+      request.need("PNM", at_ + (header_.are_bits ? row * rows : 2 * row * rows - 1));
     } else {
-      ++at;
+      request.need("PNM", at_ + rows * (header_.are_bits ? (row + 7) / 8 : row * sample_bytes()));
     }
   }
-  constexpr int64_t kMax = 1'000'000'000;
-  int64_t value = 0;
-  const size_t first = at;
-  for (; at < bytes.size() && std::isdigit(bytes[at]) != 0; ++at) {
-    value = std::min(value * 10 + (bytes[at] - '0'), kMax);
+
+  Image read() {
+    const PnmHeader& h = header_;
+    const bool has_color = h.samples >= 3;
+    Image image = make_image(static_cast<int>(h.height), static_cast<int>(h.width),
+                             request_.channels(has_color ? 3 : 1));
+    for (int y = 0; y < image.height; ++y) {
+      request_.check_time();
+      uint8_t* to = image.row(y);
+      for (int x = 0; x < image.width; ++x, to += image.channels) {
+        Pixel pixel{0, 0, 0, 255};
+        pixel[0] = next_sample(x);
+        pixel[1] = has_color ? next_sample(x) : pixel[0];
+        pixel[2] = has_color ? next_sample(x) : pixel[0];
+        if (h.samples % 2 == 0) {
+          pixel[3] = next_sample(x);
+        }
+        store_pixel(to, image.channels, pixel);
+      }
+      at_ += !h.is_text && h.are_bits ? (row_samples() + 7) / 8 : 0;
+    }
+    return image;
   }
-  if (at == first) {
-    request.reject("corrupt PNM: no number at byte ", at);
+
+ private:
+  uint64_t row_samples() const {
+    return static_cast<uint64_t>(header_.width) * static_cast<uint64_t>(header_.samples);
   }
-  return value;
-}
+  uint64_t sample_bytes() const { return header_.largest > 255 ? 2 : 1; }
+  bool at_end() const { return at_ >= request_.bytes.size(); }
+
+  uint8_t next_sample(int x) {
+    const PnmHeader& h = header_;
+    int64_t value = 0;
+    if (h.is_text) {
+      value = h.are_bits ? text_bit() : number();
+    } else if (h.are_bits) {
+      value = request_.bytes[at_ + static_cast<size_t>(x) / 8] >> (7 - x % 8) & 1;
+    } else {
+      const uint8_t* p = &request_.bytes[at_];
+      value = sample_bytes() == 1 ? *p : read_u16_be(p);
+      at_ += sample_bytes();
+    }
+    value = std::min(value, h.largest);
+    const int64_t scaled = (value * 255 + h.largest / 2) / h.largest;
+    return static_cast<uint8_t>(h.one_black ? 255 - scaled : scaled);
+  }
+
+  void skip_space() {
+    const auto bytes = request_.bytes;
+    while (!at_end() && (std::isspace(bytes[at_]) != 0 || bytes[at_] == '#')) {
+      const bool is_comment = bytes[at_] == '#';
+      while (is_comment && !at_end() && bytes[at_] != '\n' && bytes[at_] != '\r') {
+        ++at_;
+      }
+      at_ += at_end() ? 0 : 1;
+    }
+  }
+
+  // A decimal number after white space and comments.
+  int64_t number() {
+    skip_space();
+    constexpr int64_t kMax = 1'000'000'000;
+    int64_t value = 0;
+    const size_t first = at_;
+    for (; !at_end() && std::isdigit(request_.bytes[at_]) != 0; ++at_) {
+      value = std::min(value * 10 + (request_.bytes[at_] - '0'), kMax);
+    }
+    if (at_ == first) {
+      request_.reject(at_end() ? "truncated" : "corrupt", " PNM: no number at byte ", at_);
+    }
+    return value;
+  }
+
+  // P1: digits that may touch each other.
+  int64_t text_bit() {
+    skip_space();
+    if (at_end() || (request_.bytes[at_] != '0' && request_.bytes[at_] != '1')) {
+      request_.reject(at_end() ? "truncated" : "corrupt", " PNM: no 0 or 1 at byte ", at_);
+    }
+    return request_.bytes[at_++] - '0';
+  }
+
+  PnmHeader read_pnm() {
+    PnmHeader h;
+    h.is_text = kind_ <= '3';
+    h.are_bits = h.one_black = kind_ == '1' || kind_ == '4';
+    h.samples = kind_ == '3' || kind_ == '6' ? 3 : 1;
+    h.width = number();
+    h.height = number();
+    h.largest = h.are_bits ? 1 : number();
+    if (!at_end() && std::isspace(request_.bytes[at_]) == 0) {
+      request_.reject("corrupt PNM: no white space at byte ", at_, ", after the header");
+    }
+    ++at_;
+    return h;
+  }
+
+  // Lines of a word and a value, up to ENDHDR.
+  PnmHeader read_pam() {
+    PnmHeader h;
+    std::string_view type;
+    int64_t depth = 0;
+    for (std::string_view word = line_word(); word != "ENDHDR"; word = line_word()) {
+      if (word == "WIDTH") {
+        h.width = number();
+      } else if (word == "HEIGHT") {
+        h.height = number();
+      } else if (word == "MAXVAL") {
+        h.largest = number();
+      } else if (word == "DEPTH") {
+        depth = number();
+      } else if (word == "TUPLTYPE") {
+        type = line_word();
+      } else {
+        request_.reject("corrupt PAM: a line begins with '", word,
+                        "', expected WIDTH, HEIGHT, DEPTH, "
+                        "MAXVAL, TUPLTYPE or ENDHDR");
+      }
+    }
+    ++at_;  // the end of the line
+    h.samples = static_cast<int>(std::min<int64_t>(depth, 5));
+    constexpr std::string_view kTypes[] = {"", "GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
+    constexpr std::string_view kBits[] = {"", "BLACKANDWHITE", "BLACKANDWHITE_ALPHA"};
+    const bool good_depth = depth >= 1 && depth <= 4;
+    if (!good_depth ||
+        !(type.empty() || type == kTypes[depth] || (depth <= 2 && type == kBits[depth]))) {
+      request_.reject("PAM of ", depth, " samples a pixel and the type '", type,
+                      "', expected grey or RGB, with or without alpha");
+    }
+    return h;
+  }
+
+  // The next word, after white space and comments; names of PAM have at most 19 letters.
+  std::string_view line_word() {
+    skip_space();
+    const size_t first = at_;
+    while (!at_end() && at_ - first < 32 &&
+           (std::isupper(request_.bytes[at_]) != 0 || request_.bytes[at_] == '_')) {
+      ++at_;
+    }
+    if (at_ == first) {
+      request_.reject(at_end() ? "truncated" : "corrupt", " PAM: no word at byte ", at_);
+    }
+    return {reinterpret_cast<const char*>(&request_.bytes[first]), at_ - first};
+  }
+
+  const DecodeRequest& request_;
+  const uint8_t kind_;
+  size_t at_ = 2;
+  const PnmHeader header_;
+};
 
 }  // namespace
 
-Image decode_pnm(const DecodeRequest& request) {
-  const auto bytes = request.bytes;
-  if (bytes[1] != '5' && bytes[1] != '6') {
-    request.reject("PNM of kind P", static_cast<char>(bytes[1]), ", expected P5 or P6");
-  }
-  const int channels = bytes[1] == '5' ? 1 : 3;
-  size_t at = 2;
-  const int64_t width = pnm_number(request, at), height = pnm_number(request, at);
-  const int64_t largest = pnm_number(request, at);
-  check_size(request, height, width);
-  if (largest < 1 || largest > 65535) {
-    request.reject("corrupt PNM: largest value ", largest, ", expected 1 to 65535");
-  }
-  const size_t value_bytes = largest > 255 ? 2 : 1;
-  const size_t values = static_cast<size_t>(width * height) * channels;
-  ++at;  // one white space character
-  request.need("PNM", at + values * value_bytes);
-  Image image = make_image(static_cast<int>(height), static_cast<int>(width), channels);
-  const auto top = static_cast<uint32_t>(largest);
-  for (size_t i = 0; i < values; ++i) {
-    if (i % (size_t(1) << 16) == 0) {
-      request.check_time();
-    }
-    const uint32_t value = value_bytes == 1 ? bytes[at + i] : read_u16_be(&bytes[at + 2 * i]);
-    image.pixels[i] = static_cast<uint8_t>((std::min(value, top) * 255 + top / 2) / top);
-  }
-  return convert_channels(std::move(image), request.channels(channels));
+bool looks_like_pnm(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
+         (std::isspace(bytes[2]) != 0 || bytes[2] == '#');
 }
+
+Image decode_pnm(const DecodeRequest& request) { return PnmReader(request).read(); }
 
 }  // namespace binade::data::internal

@@ -25,8 +25,9 @@ bool folder_exists(const std::string& path) {
 }
 
 bool has_image_extension(const std::string& name) {
-  constexpr std::array<std::string_view, 10> kExtensions = {
-      ".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".pnm", ".tga", ".gif", ".webp"};
+  constexpr std::array<std::string_view, 12> kExtensions = {".jpg", ".jpeg", ".png", ".bmp",
+                                                            ".ppm", ".pgm",  ".pbm", ".pnm",
+                                                            ".pam", ".tga",  ".gif", ".webp"};
   std::string extension = fs::path(name).extension().native();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -80,7 +80,8 @@ void ImageFolder::list_class(FolderListing& listing, const std::string& name, in
     files_.push_back({name + "/" + file, label});
   }
   check(!images.empty(), folder,
-        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm, tga, gif or "
+        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pbm, pnm, pam, "
+        "tga, gif or "
         "webp files");
 }
 

@@ -109,7 +109,7 @@ std::string ImageTable::mask_path(int64_t index) const {
     return (fs::path(options_.masks) / masks_[row]).native();
   }
   const fs::path path = fs::path(options_.masks) / files_[row];
-  for (const char* extension : {".png", ".bmp", ".pgm", ".pnm", ".tga"}) {
+  for (const char* extension : {".png", ".bmp", ".pgm", ".pbm", ".pnm", ".pam", ".tga"}) {
     fs::path candidate = path;
     candidate.replace_extension(extension);
     std::error_code ignored;
@@ -117,7 +117,8 @@ std::string ImageTable::mask_path(int64_t index) const {
       return candidate.native();
     }
   }
-  fail(path.native(), ": no mask with this name and the extension png, bmp, pgm, pnm or tga");
+  fail(path.native(),
+       ": no mask with this name and the extension png, bmp, pgm, pbm, pnm, pam or tga");
 }
 
 std::vector<uint8_t> ImageTable::read_bytes(const std::string& path) const {

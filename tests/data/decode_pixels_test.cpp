@@ -192,10 +192,58 @@ TEST(DecodePixels, pnm) {
   std::vector<uint8_t> pgm = bytes_of("P5\n3 1\n15\n");
   pgm.insert(pgm.end(), {0, 15, 5});
   EXPECT_EQ(decode(pgm).pixels, (std::vector<uint8_t>{0, 255, 85}));
-  EXPECT_ERROR(decode(bytes_of("P3\n1 1\n255\n1 2 3\n")), "P5 or P6");
+  EXPECT_ERROR(decode(bytes_of("P5\n3 1\n15xyz")), "no white space at byte 9");
   EXPECT_ERROR(decode(bytes_of("P5\n99999999999999999999 1\n255\n")), "limit");
   EXPECT_ERROR(decode(bytes_of("P5\n0 1\n255\n")), "at least 1 x 1");
   EXPECT_ERROR(decode(bytes_of("P5\nx")), "no number");
+}
+
+TEST(DecodePixels, pnm_as_text) {
+  const std::vector<uint8_t> bits = {255, 0, 255, 0, 0, 255};  // 1 is black
+  EXPECT_EQ(decode(bytes_of("P1\n3 2\n0 1 0\n1#c\n10")).pixels, bits);
+  EXPECT_EQ(decode(bytes_of("P1 3 2 010110")).pixels, bits);
+  EXPECT_EQ(decode(bytes_of("P2 2 2 10 0 10 5 11")).pixels,
+            (std::vector<uint8_t>{0, 255, 128, 255}));
+  EXPECT_EQ(decode(bytes_of("P3 # x\n1 1\n65535\n0 65535 257\n")).pixels,
+            (std::vector<uint8_t>{0, 255, 1}));
+  EXPECT_ERROR(decode(bytes_of("P1 3 2 01011")), "truncated PNM");
+  EXPECT_ERROR(decode(bytes_of("P1 3 2 010 11 ")), "truncated PNM: no 0 or 1");
+  EXPECT_ERROR(decode(bytes_of("P1 3 2 010112")), "corrupt PNM: no 0 or 1 at byte 12");
+  EXPECT_ERROR(decode(bytes_of("P2 2 2 10 0 10 5")), "truncated PNM");
+  EXPECT_ERROR(decode(bytes_of("P2 2 1 10 1 -5")), "corrupt PNM: no number at byte 12");
+  EXPECT_ERROR(decode(bytes_of("P3 30000 30000 255 1 2 3")), "limit");
+  EXPECT_ERROR(decode(bytes_of("P8 1 1 255 .")), "text");
+  EXPECT_ERROR(decode(bytes_of("P2P networks, and more of them")), "text");
+}
+
+TEST(DecodePixels, pnm_bits_and_pam) {
+  std::vector<uint8_t> bits = bytes_of("P4\n9 2\n");
+  bits.insert(bits.end(), {0x80, 0x80, 0x01, 0x7f});
+  EXPECT_EQ(decode(bits).pixels, (std::vector<uint8_t>{0, 255, 255, 255, 255, 255, 255, 255, 0,  //
+                                                       255, 255, 255, 255, 255, 255, 255, 0, 255}));
+  bits.pop_back();
+  EXPECT_ERROR(decode(bits), "truncated PNM");
+  const auto pam = [](int depth, const char* type, std::vector<uint8_t> pixels) {
+    std::vector<uint8_t> file = bytes_of(
+        text("P7\n# x\nWIDTH 1\nHEIGHT 2\nDEPTH ", depth, "\nMAXVAL 255\n", type, "ENDHDR\n")
+            .c_str());
+    file.insert(file.end(), pixels.begin(), pixels.end());
+    return file;
+  };
+  using Bytes = std::vector<uint8_t>;
+  EXPECT_EQ(decode(pam(1, "TUPLTYPE GRAYSCALE\n", {1, 2})).pixels, (Bytes{1, 2}));
+  EXPECT_EQ(decode(pam(2, "TUPLTYPE GRAYSCALE_ALPHA\n", {1, 2, 3, 4})).pixels, (Bytes{1, 3}));
+  EXPECT_EQ(decode(pam(2, "", {1, 2, 3, 4}), {.channels = 4}).pixels,
+            (Bytes{1, 1, 1, 2, 3, 3, 3, 4}));
+  EXPECT_EQ(
+      decode(pam(4, "TUPLTYPE RGB_ALPHA\n", {1, 2, 3, 4, 5, 6, 7, 8}), {.channels = 4}).pixels,
+      (Bytes{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_ERROR(decode(pam(3, "TUPLTYPE RGB\n", {1, 2, 3, 4, 5})), "truncated PNM");
+  EXPECT_ERROR(decode(pam(3, "TUPLTYPE RGB_ALPHA\n", {1, 2, 3, 4, 5, 6})), "PAM of 3 samples");
+  EXPECT_ERROR(decode(pam(5, "", Bytes(10))), "PAM of 5 samples");
+  EXPECT_ERROR(decode(pam(0, "", {})), "PAM of 0 samples");
+  EXPECT_ERROR(decode(pam(1, "SPEED 3\n", {1, 2})), "a line begins with 'SPEED'");
+  EXPECT_ERROR(decode(bytes_of("P7\nWIDTH 1\n")), "truncated PAM: no word");
 }
 
 TEST(DecodePixels, bmp) {
@@ -241,6 +289,57 @@ TEST(DecodePixels, bmp_masks_and_palettes) {
   EXPECT_EQ(decode(palette).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 4, 5, 6, 1, 2, 3}));
   palette[62] = 0x20;
   EXPECT_ERROR(decode(palette), "a pixel has colour 2, the palette has 2 colours");
+}
+
+// A BMP of runs, 4 x 3, of a palette of `bits` whose colour i is (i, i, i).
+std::vector<uint8_t> bmp_of_runs(int bits, const std::vector<uint8_t>& runs) {
+  std::vector<uint8_t> file = bmp_2x2();
+  file.resize(54);
+  file[18] = 4;
+  file[22] = 3;
+  file[28] = static_cast<uint8_t>(bits);
+  file[30] = bits == 8 ? 1 : 2;
+  file[46] = 16;
+  file[10] = 54 + 64;
+  for (uint8_t i = 0; i < 16; ++i) {
+    file.insert(file.end(), {i, i, i, 0});
+  }
+  file.insert(file.end(), runs.begin(), runs.end());
+  return file;
+}
+
+// The lowest row comes first in the file.
+TEST(DecodePixels, bmp_of_runs) {
+  using Bytes = std::vector<uint8_t>;
+  const auto grey = [](int bits, const Bytes& runs) {
+    return decode(bmp_of_runs(bits, runs), {.channels = 1}).pixels;
+  };
+  EXPECT_EQ(grey(8, {4, 7, 0, 0, 1, 5, 0, 3, 1, 2, 3, 9, 0, 0, 2, 6, 0, 1}),
+            (Bytes{6, 6, 0, 0, 5, 1, 2, 3, 7, 7, 7, 7}));
+  EXPECT_EQ(grey(8, {2, 7, 0, 2, 1, 2, 1, 8, 0, 1}), (Bytes{0, 0, 0, 8, 0, 0, 0, 0, 7, 7, 0, 0}));
+  EXPECT_EQ(grey(8, {4, 7, 0, 0, 4, 8, 0, 0, 4, 9, 0, 0, 0, 1}),
+            (Bytes{9, 9, 9, 9, 8, 8, 8, 8, 7, 7, 7, 7}));
+  EXPECT_EQ(grey(4, {3, 0x12, 1, 0x30, 0, 0, 0, 4, 0x45, 0x67, 0, 0, 0, 3, 0x89, 0xa0, 0, 1}),
+            (Bytes{8, 9, 10, 0, 4, 5, 6, 7, 1, 2, 1, 3}));
+  const auto error = [](int bits, const Bytes& runs) {
+    return error_of([&] { decode(bmp_of_runs(bits, runs)); });
+  };
+  EXPECT_TRUE(
+      test::contains(error(8, {5, 7, 0, 1}), "a run reaches pixel 5 of row 0, outside 4 x 3"));
+  EXPECT_TRUE(test::contains(error(8, {2, 7, 0, 3, 1, 2, 3, 0}), "a run reaches pixel 5 of row 0"));
+  EXPECT_TRUE(test::contains(error(8, {0, 2, 0, 3, 1, 1}), "of row 3, outside 4 x 3"));
+  EXPECT_TRUE(test::contains(error(8, {4, 7, 0, 0, 4, 7, 0, 1}), "the picture ends in row 1 of 3"));
+  EXPECT_TRUE(
+      test::contains(error(8, {4, 7, 0, 0, 4}), "truncated BMP: the file ends in row 1 of 3"));
+  EXPECT_TRUE(test::contains(error(8, {0, 4, 1, 2}), "truncated BMP: the file ends in row 0 of 3"));
+  EXPECT_TRUE(
+      test::contains(error(8, {4, 7, 0, 0, 4, 8, 0, 0, 4, 9}), "the file ends in row 2 of 3"));
+  EXPECT_TRUE(test::contains(error(8, {0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "more than 3 rows"));
+  EXPECT_TRUE(
+      test::contains(error(8, {4, 16}), "a pixel has colour 16, the palette has 16 colours"));
+  std::vector<uint8_t> wide = bmp_of_runs(8, {0, 1});
+  wide[28] = 24;
+  EXPECT_ERROR(decode(wide), "24 bits with compression 1");
 }
 
 TEST(DecodePixels, tga) {

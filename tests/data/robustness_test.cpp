@@ -83,21 +83,39 @@ TEST(Robustness, every_file_decodes_or_gives_one_error_line) {
   }
 }
 
+// Pillow 9.4 reads runs of 4-bit colours wrongly: these have the pixels of a PNG of the collection,
+// or none.
+std::string expected_pixels(const std::vector<Entry>& entries, const Entry& entry) {
+  if (entry.path == "image-rs/bmp/pal4rletrns.bmp") {
+    return "";  // the PNG shows the pixels that are left out in black, not in colour 0
+  }
+  if (entry.path == "image-rs/bmp/pal4rle.bmp") {
+    for (const Entry& other : entries) {
+      if (other.path == "image-rs/bmp-reference/pal4rle.bmp.png") {
+        return other.pixels;
+      }
+    }
+  }
+  return entry.pixels;
+}
+
 TEST(Robustness, pixels_match_the_manifest) {
   const auto folder = collection();
   if (!std::filesystem::is_directory(folder)) {
     GTEST_SKIP() << "skipped: no ../shared";
   }
   int matching = 0, different = 0;
-  for (const Entry& entry : read_manifest(folder)) {
-    const bool comparable = entry.pixels.size() == 64 && readable_kind(entry.result);
+  const std::vector<Entry> entries = read_manifest(folder);
+  for (const Entry& entry : entries) {
+    const std::string pixels = expected_pixels(entries, entry);
+    const bool comparable = pixels.size() == 64 && readable_kind(entry.result);
     if (!comparable) {
       continue;
     }
     try {
       DecodeOptions options{.channels = 4, .apply_orientation = false};
       const Image image = read_image(folder / entry.path, options);
-      if (hex(sha256(std::as_bytes(std::span(image.pixels)))) == entry.pixels) {
+      if (hex(sha256(std::as_bytes(std::span(image.pixels)))) == pixels) {
         ++matching;
       } else {
         ++different;

@@ -106,8 +106,7 @@ void parse_bmp(Bytes bytes) {
 }
 
 void parse_pnm(Bytes bytes) {
-  const bool begins = bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6';
-  parse_with(bytes, begins, data::internal::decode_pnm);
+  parse_with(bytes, data::internal::looks_like_pnm(bytes), data::internal::decode_pnm);
 }
 
 void parse_tga(Bytes bytes) {

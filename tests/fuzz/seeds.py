@@ -123,10 +123,12 @@ def bmp_seeds():
         "v5": bmp(3, 2, 32, header=124, compression=3, masks=struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
         "v3": bmp(3, 2, 32, header=56, compression=3, masks=struct.pack("<IIII", 0x3F0, 0xF, 0xC00, 0)),
         "old8": bmp(3, 2, 8, header=12, palette=bytes(range(180))), "2": bmp(6, 2, 2, palette=palette[:16]),
+        "rle8": bmp(4, 2, 8, compression=1, palette=palette, rows=bytes((4, 7, 0, 0, 0, 3, 1, 2, 3, 9, 0, 2, 0, 0, 1, 5, 0, 1))),
+        "rle4": bmp(4, 2, 4, compression=2, palette=palette, rows=bytes((3, 0x12, 0, 0, 0, 4, 0x45, 0x67, 0, 1))),
     }
     bad = {
         "cut": good["24"][:-1], "header": bmp(3, 2, 24, header=40).replace(b"\x28\0\0\0", b"\x29\0\0\0", 1),
-        "bits": bmp(3, 2, 7), "rle": bmp(3, 2, 8, compression=1, palette=palette), "zero": bmp(0, 2, 24),
+        "bits": bmp(3, 2, 7), "rle": bmp(3, 2, 8, compression=1, palette=palette), "rle24": bmp(3, 2, 24, compression=1), "zero": bmp(0, 2, 24),
         "wide": bmp(70000, 1, 1, rows=b""), "negative": bmp(-3, 2, 24, rows=bytes(24)), "short": b"BM" + bytes(9),
         "lowest": bmp(1, -2 ** 31, 24, rows=b""), "inside": good["24"][:10] + struct.pack("<I", 20) + good["24"][14:],
         "cut-header": good["24"][:40], "colour": bmp(5, 2, 8, palette=palette),
@@ -139,9 +141,11 @@ def bmp_seeds():
 
 def pnm_seeds():
     good = {"p6": b"P6\n2 2\n255\n" + bytes(range(12)), "p5": b"P5 3 1 255 abc",
-            "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 aabb", "above": b"P5 1 1 7 a", "wide": b"P6\n3 1\n255\n" + bytes(range(9))}
-    bad = {"cut": b"P6\n2 2\n255\n" + bytes(11), "max": b"P5 1 1 65536 aaaa", "text": b"P3 1 1 255 1 1 1", "zero": b"P5 0 1 255 ",
-           "letters": b"P5 a 1 255 ", "large": b"P5 99999999999999999999 1 255 a", "no-space": b"P5 1 1 255", "p1": b"P1 1 1 1",
+            "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 aabb", "above": b"P5 1 1 7 a", "wide": b"P6\n3 1\n255\n" + bytes(range(9)),
+            "p1": b"P1 3 2 0 1 0\n110", "p2": b"P2 2 2 10 0 10 5 9", "p3": b"P3 1 1 255 1 2 3", "p4": b"P4\n9 1\n\x80\x80",
+            "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\nabcd"}
+    bad = {"cut": b"P6\n2 2\n255\n" + bytes(11), "max": b"P5 1 1 65536 aaaa", "text": b"P3 1 1 255 1 1", "zero": b"P5 0 1 255 ",
+           "letters": b"P5 a 1 255 ", "large": b"P5 99999999999999999999 1 255 a", "no-space": b"P5 1 1 255", "p1": b"P1 1 1 2", "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 5\nMAXVAL 255\nENDHDR\nabcde",
            "no-max": b"P5 1 1 0 a", "comment-end": b"P5 #"}
     for name, data in good.items():
         write("pnm", f"good-{name}.pnm", data)
