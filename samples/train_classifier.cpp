@@ -141,6 +141,7 @@ void fit(const Flags& f, const train::ClassifierData& data, train::Trainer& trai
          const dist::World& world) {
   const auto profiler = train::profile_run(f.profile, f.run, world.rank());
   trainer.fit(*data.train, data.validation.get());
+  train::finish_profile(profiler.get(), f.run);
 }
 
 train::OnNan on_nan_of(const Flags& f) {

@@ -143,7 +143,7 @@ std::vector<train::Trace> record(const Words& program, Variables variables,
   if (!ended) {
     end(pid);
   }
-  return std::filesystem::exists(file) ? read_traces(folder) : std::vector<train::Trace>();
+  return std::filesystem::exists(file) ? train::read_traces(folder) : std::vector<train::Trace>();
 }
 
 class Trials {

@@ -28,8 +28,6 @@ int run(const BenchOptions& options);  // diff: 1 if something changed
 // Texts of files, line by line as a terminal may show them.
 void print_lines(const std::string& lines);
 
-// The traces of a file or of a run directory, by rank.
-std::vector<train::Trace> read_traces(const std::string& path);
 int run(const DecodeOptions& options);
 int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
 int run(const FormatOptions& options);

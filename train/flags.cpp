@@ -349,7 +349,7 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     const auto profiler = profile_run(flags_.profile, flags_.run, dist::discover().rank);
     const int status = body(flags_);
     if (profiler) {
-      profiler->finish();
+      finish_profile(profiler.get(), flags_.run);
       announce_profile(*profiler);
     }
     return streams.finish(status);

@@ -86,6 +86,9 @@ class Profiler {
 // it writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
 // RUN/trace-rankN.json.
 std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
+// Ends the window of the profiler of profile_run(), if there is one. A window that ended here, after
+// the Trainer had written RUN/report.html, has the report written again, with the slowest ops.
+void finish_profile(Profiler* profiler, const std::string& run);
 // The window of a flag --profile without a value.
 inline constexpr const char* kDefaultProfileWindow = "5,2,20";
 

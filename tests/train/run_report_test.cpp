@@ -2,6 +2,7 @@
 #include <binade/core/device/memory.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/observe/warning.h>
+#include <binade/train/profiler.h>
 #include <binade/train/report/page.h>
 #include <binade/train/report/run_diff.h>
 #include <binade/train/report/run_report.h>
@@ -96,6 +97,30 @@ TEST(RunReport, MillionsOfStepsAndManyRunsFitIntoFiveMegabytes) {
   EXPECT_TRUE(has(error_of([&] { report_page(many); }), "expected 1 to 24"));
 }
 
+// Two steps of 2 ms, each with one op of 1.5 ms.
+Trace trace_with(const std::string& op) {
+  Trace trace;
+  trace.lanes = {{"main", false}};
+  for (const double begin : {0.0, 2000.0}) {
+    trace.events.push_back({.kind = TimelineEvent::step,
+                            .name = "ProfilerStep#0",
+                            .phase = "",
+                            .module = "",
+                            .note = "",
+                            .begin = begin,
+                            .end = begin + 2000});
+    trace.events.push_back({.kind = TimelineEvent::op,
+                            .name = op,
+                            .phase = "forward",
+                            .module = "",
+                            .note = "",
+                            .begin = begin,
+                            .end = begin + 1500,
+                            .flops = 3e6});
+  }
+  return trace;
+}
+
 TEST(RunReport, BrokenLinesNaNAndMarkupAreReadAndEscaped) {
   const TemporaryDirectory folder;
   const std::string run = folder.path() + "/run <b>evil";
@@ -111,12 +136,7 @@ TEST(RunReport, BrokenLinesNaNAndMarkupAreReadAndEscaped) {
   write(run + "/run.json",
         "{\"settings\":{\"<b>evil\":\"</td><b>evil & co\"},\"outcome\":\"\\u001b[2J\"}");
   write(run + "/lens.jsonl", "{}\n");
-  write(run + "/trace.json",
-        "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"op\",\"name\":\"conv2d "
-        "<b>evil\",\"dur\":1500,\"ts\":0},"
-        "{\"ph\":\"X\",\"cat\":\"op\",\"name\":\"conv2d <b>evil\",\"dur\":500,\"ts\":0},"
-        "{\"ph\":\"M\",\"name\":\"thread\"},{\"ph\":\"X\",\"cat\":\"op\",\"name\":3,\"dur\":\"x\"}]"
-        "}");
+  write(run + "/trace.json", trace_json(trace_with("conv2d <b>evil")));
   write(run + "/checkpoint/step-00000003/manifest.json", "{");
   const RunRecord record = read_run(run);
   EXPECT_EQ(record.step, 4);
@@ -124,9 +144,12 @@ TEST(RunReport, BrokenLinesNaNAndMarkupAreReadAndEscaped) {
   ASSERT_EQ(loss.value.size(), 3U);
   EXPECT_TRUE(std::isnan(loss.value[1]));
   EXPECT_EQ(record.epochs.at("validation_loss").last(), 3);
-  ASSERT_EQ(record.ops.size(), 1U);
-  EXPECT_EQ(record.ops[0].calls, 2);
-  EXPECT_DOUBLE_EQ(record.ops[0].seconds, 2e-3);
+  ASSERT_EQ(record.ops.size(), 2U);  // and what is outside of it
+  EXPECT_EQ(record.ops[0].name, "conv2d <b>evil");
+  EXPECT_EQ(record.ops[0].calls, 1);
+  EXPECT_DOUBLE_EQ(record.ops[0].milliseconds, 1.5);
+  EXPECT_EQ(record.traced_steps, 2);
+  EXPECT_DOUBLE_EQ(record.step_milliseconds, 2);
   ASSERT_EQ(record.notes.size(), 2U);  // metrics, lens
   EXPECT_TRUE(has(record.notes[0], "2 lines of 7")) << record.notes[0];
   ASSERT_EQ(record.checkpoints.size(), 1U);
@@ -186,6 +209,30 @@ TEST(RunReport, ATrainerWritesItsRecordAndPage) {
     EXPECT_TRUE(fs::exists(run + name)) << name;
     EXPECT_FALSE(fs::exists(folder.path() + "/quiet" + name)) << name;
   }
+}
+
+// A window that ends within the run, and one that finish_profile() ends after it.
+TEST(RunReport, ATracedRunShowsItsSlowestOps) {
+  for (const char* window : {"1,1,5", "1,1,500"}) {
+    const TemporaryDirectory folder;
+    const std::string run = folder.path() + "/run";
+    const auto profiler = profile_run(window, run, 0);
+    toy::ToyRun(options_of(run, 3)).fit();
+    finish_profile(profiler.get(), run);
+    const RunRecord record = read_run(run);
+    EXPECT_EQ(record.notes, std::vector<std::string>());
+    EXPECT_EQ(record.outcome, "finished");
+    EXPECT_GE(record.traced_steps, 5);
+    EXPECT_TRUE(std::any_of(record.ops.begin(), record.ops.end(),
+                            [](const TraceRow& row) { return row.name == "linear"; }));
+    const std::string page = text_of(run + "/report.html");
+    expect_safe(page);
+    for (const char* part : {"id=\"ops\"", "<td>linear</td><td>backward</td>", "by module",
+                             "advice: ", "step ", "finished"}) {
+      EXPECT_TRUE(has(page, part)) << window << ": " << part;
+    }
+  }
+  finish_profile(nullptr, "");  // without a profiler
 }
 
 TEST(RunReport, AFailedRunSaysWhyAndAResumedOneGoesOn) {

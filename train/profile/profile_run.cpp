@@ -1,6 +1,9 @@
 // The profiler of programs: where its files go.
+#include <binade/core/io/file_system.h>
+#include <binade/core/observe/warning.h>
 #include <binade/kernels/base/error.h>
 #include <binade/train/profiler.h>
+#include <binade/train/report/run_report.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -41,6 +44,22 @@ std::unique_ptr<Profiler> profile_run(const std::string& window, const std::stri
     options.tensorboard = folder + "/tensorboard";
   }
   return std::make_unique<Profiler>(std::move(options));
+}
+
+void finish_profile(Profiler* profiler, const std::string& run) {
+  if (!profiler) {
+    return;
+  }
+  const int64_t before = profiler->windows();
+  profiler->finish();
+  const bool is_new = profiler->windows() > before && profiler->file() == run + "/trace.json";
+  if (is_new && !run.empty() && file_kind(run + "/report.html") == "a regular file") {
+    try {
+      write_report(run);
+    } catch (const std::exception& error) {
+      warn(text("report.html: ", error.what()));
+    }
+  }
 }
 
 }  // namespace binade::train

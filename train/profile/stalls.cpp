@@ -17,8 +17,10 @@ constexpr double kWorthwhile = 0.05;  // a gain below is not told
 
 int64_t cores_of(const Trace& trace) {
   const auto found = trace.facts.find("cores");
-  return found == trace.facts.end() ? 1
-                                    : std::max(1L, std::strtol(found->second.c_str(), nullptr, 10));
+  constexpr long kMost = 4096;  // a trace may say anything
+  return found == trace.facts.end()
+             ? 1
+             : std::clamp(std::strtol(found->second.c_str(), nullptr, 10), 1L, kMost);
 }
 
 double gain(double before, double after) { return after > 0 ? before / after - 1 : 0; }

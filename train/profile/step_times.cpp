@@ -185,8 +185,10 @@ void add_counters(StepTimes& out, const Trace& trace) {
     }
   }
   for (const TraceCounter& counter : trace.counters) {
-    out.batch = counter.name == "batch" ? std::max(out.batch, static_cast<int64_t>(counter.value))
-                                        : out.batch;
+    constexpr double kMost = 1e15;
+    if (counter.name == "batch" && counter.value >= 0 && counter.value <= kMost) {
+      out.batch = std::max(out.batch, static_cast<int64_t>(counter.value));
+    }
   }
 }
 

@@ -70,6 +70,9 @@ std::string trace_json(const Trace& trace, const TraceFileOptions& options = {})
 // Throws Error if the file is not one, naming the event.
 Trace parse_trace(const std::string& json, const std::string& name);
 Trace read_trace(const std::string& file);
+// The traces of a run directory, by rank: trace.json and trace-rankN.json. `path` may also be a
+// file. Throws Error if there is none.
+std::vector<Trace> read_traces(const std::string& path);
 
 // The order of Trace::events.
 bool is_before(const TraceEvent& a, const TraceEvent& b);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace binade::train {
@@ -18,6 +19,8 @@ using Kind = TimelineEvent::Kind;
 using TraceJson = nlohmann::json;
 
 constexpr int kVersion = 1;
+constexpr int64_t kMostLanes = 100'000;
+constexpr int64_t kMostCount = int64_t{1} << 53;
 constexpr const char* kStepName = "ProfilerStep#";  // by it TensorBoard's page finds the steps
 
 // The categories of PyTorch's profiler where it has one; a step and a user's label share one.
@@ -140,6 +143,19 @@ namespace {
 
 double whole_nanoseconds(double time) { return std::round(time * 1000); }
 
+// A whole number of the file. A cast of one that is out of the range would be undefined.
+int64_t whole_of(const TraceJson& object, const char* name, int64_t least, int64_t most) {
+  const TraceJson& value = object.at(name);
+  check(value.is_number_integer(), "got ", printable(value.dump().substr(0, 40)), " as ", name,
+        ", expected a whole number");
+  const bool is_huge =
+      value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(most);
+  const int64_t number = is_huge ? most : value.get<int64_t>();
+  check(!is_huge && number >= least && number <= most, "got ", name, " ", value.dump(),
+        ", expected ", least, " to ", most);
+  return number;
+}
+
 template <class T>
 T value_of(const TraceJson& object, const char* name, const T& otherwise) {
   const auto found = object.find(name);
@@ -159,15 +175,22 @@ Kind kind_of(const std::string& category, const std::string& name) {
   fail("got the category '", printable(category), "', expected one of Binade's");
 }
 
+// Microseconds, from 0 to a hundred years.
+double time_of(const TraceJson& object, const char* name) {
+  const auto time = object.at(name).get<double>();
+  constexpr double kMost = 3.2e15;
+  check(time >= 0 && time <= kMost, "got ", name, " ", time, ", expected 0 to ", kMost);
+  return time;
+}
+
 TraceEvent event_of(const TraceJson& json) {
   TraceEvent event;
   event.name = json.at("name").get<std::string>();
   event.kind = kind_of(json.at("cat").get<std::string>(), event.name);
-  event.lane = json.at("tid").get<int>();
-  const double begin = whole_nanoseconds(json.at("ts").get<double>());
+  event.lane = static_cast<int>(whole_of(json, "tid", 0, kMostLanes));
+  const double begin = whole_nanoseconds(time_of(json, "ts"));
   event.begin = begin / 1000;
-  event.end = (begin + whole_nanoseconds(json.at("dur").get<double>())) / 1000;
-  check(event.begin >= 0 && event.end >= event.begin, "got a time below 0, expected none");
+  event.end = (begin + whole_nanoseconds(time_of(json, "dur"))) / 1000;
   const TraceJson& arguments = json.at("args");
   event.module = value_of<std::string>(arguments, "module", "");
   event.phase = value_of<std::string>(arguments, "phase", "");
@@ -182,7 +205,7 @@ void add_metadata(Trace& trace, const TraceJson& json) {
   if (json.at("name") != "thread_name") {
     return;
   }
-  const auto lane = json.at("tid").get<size_t>();
+  const auto lane = static_cast<size_t>(whole_of(json, "tid", 0, kMostLanes));
   check(lane == trace.lanes.size(), "got lane ", lane, ", expected lane ", trace.lanes.size());
   const TraceJson& arguments = json.at("args");
   trace.lanes.push_back(
@@ -194,10 +217,9 @@ void add_line(Trace& trace, const TraceJson& json) {
   if (phase == "M") {
     add_metadata(trace, json);
   } else if (phase == "C") {
-    trace.counters.push_back({json.at("name").get<std::string>(),
-                              value_of<std::string>(json, "module", ""),
-                              whole_nanoseconds(json.at("ts").get<double>()) / 1000,
-                              json.at("args").at("value").get<double>()});
+    trace.counters.push_back(
+        {json.at("name").get<std::string>(), value_of<std::string>(json, "module", ""),
+         whole_nanoseconds(time_of(json, "ts")) / 1000, json.at("args").at("value").get<double>()});
   } else {
     check(phase == "X", "got the kind '", printable(phase), "', expected X, C or M");
     TraceEvent event = event_of(json);
@@ -208,44 +230,102 @@ void add_line(Trace& trace, const TraceJson& json) {
 }
 
 Trace head_of(const TraceJson& head) {
-  check(head.at("version").get<int>() == kVersion, "got version ", head.at("version").get<int>(),
-        ", expected ", kVersion);
+  const int64_t version = whole_of(head, "version", 0, kMostCount);
+  check(version == kVersion, "got version ", version, ", expected ", kVersion);
   Trace trace;
-  trace.rank = head.at("rank").get<int>();
-  trace.dropped = head.at("dropped").get<int64_t>();
-  trace.first_step = head.at("first_step").get<int64_t>();
-  trace.begin_ns = head.at("begin_ns").get<int64_t>();
+  trace.rank = static_cast<int>(whole_of(head, "rank", 0, kMostLanes));
+  trace.dropped = whole_of(head, "dropped", 0, kMostCount);
+  trace.first_step = whole_of(head, "first_step", 0, kMostCount);
+  trace.begin_ns = whole_of(head, "begin_ns", 0, std::numeric_limits<int64_t>::max());
   trace.roofline = {head.at("peak_flops").get<double>(), head.at("peak_bytes").get<double>()};
   trace.facts = head.at("facts").get<std::map<std::string, std::string>>();
   return trace;
 }
 
+// Takes the file apart while it is parsed: a tree of all events would take ten times the memory of
+// the file.
+class TraceReader {
+ public:
+  Trace read(const std::string& json) {
+    const TraceJson rest =
+        TraceJson::parse(json, [this](int depth, TraceJson::parse_event_t kind, TraceJson& value) {
+          return keeps(depth, kind, value);
+        });
+    check(rest.is_object() && rest.contains("binade"), kOther);
+    Trace trace = head_of(rest.at("binade"));
+    check(rest.contains("traceEvents"), "got no traceEvents, expected a list of them");
+    trace.lanes = std::move(body_.lanes);
+    trace.events = std::move(body_.events);
+    trace.counters = std::move(body_.counters);
+    std::stable_sort(trace.events.begin(), trace.events.end(), is_before);
+    return trace;
+  }
+  size_t line() const { return line_; }
+
+ private:
+  static constexpr const char* kOther =
+      "got a trace of another program, expected one that a Profiler of Binade wrote";
+
+  // Called after each part; false: it is not kept.
+  bool keeps(int depth, TraceJson::parse_event_t kind, const TraceJson& value) {
+    using Part = TraceJson::parse_event_t;
+    if (kind == Part::key && depth == 1) {
+      in_events_ = value == "traceEvents";
+      has_head_ = has_head_ || value == "binade";
+    }
+    const bool is_event = in_events_ && depth == 2 && kind == Part::object_end;
+    if (is_event) {
+      check(has_head_, kOther);
+      ++line_;
+      add_line(body_, value);
+    }
+    return !is_event;
+  }
+
+  Trace body_;
+  size_t line_ = 0;
+  bool in_events_ = false, has_head_ = false;
+};
+
 }  // namespace
 
 Trace parse_trace(const std::string& json, const std::string& name) {
-  size_t line = 0;
+  TraceReader reader;
+  const auto place = [&] {
+    return text("trace: ", printable(name),
+                reader.line() > 0 ? text(", event ", reader.line()) : "", ": ");
+  };
   try {
-    const TraceJson all = TraceJson::parse(json);
-    check(all.is_object() && all.contains("binade"),
-          "got a trace of another program, expected one that a Profiler of Binade wrote");
-    Trace trace = head_of(all.at("binade"));
-    for (const TraceJson& one : all.at("traceEvents")) {
-      ++line;
-      add_line(trace, one);
-    }
-    std::stable_sort(trace.events.begin(), trace.events.end(), is_before);
-    return trace;
+    return reader.read(json);
   } catch (const TraceJson::exception& error) {
-    fail("trace: ", printable(name), line > 0 ? text(", event ", line) : "", ": ",
-         printable(error.what()));
+    fail(place(), printable(error.what()));
   } catch (const Error& error) {
-    fail("trace: ", printable(name), line > 0 ? text(", event ", line) : "", ": ", error.what());
+    fail(place(), error.what());
   }
 }
 
 Trace read_trace(const std::string& file) {
-  const std::vector<std::byte> bytes = read_file(file);
+  constexpr uint64_t kMost = uint64_t{1} << 30;  // bytes
+  const std::vector<std::byte> bytes = read_file(file, kMost);
   return parse_trace({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+}
+
+std::vector<Trace> read_traces(const std::string& path) {
+  if (file_kind(path) != "a directory") {
+    return {read_trace(path)};
+  }
+  std::vector<Trace> traces;
+  for (const DirectoryEntry& entry : list_directory(path)) {
+    const bool is_trace = entry.name == "trace.json" ||
+                          (entry.name.starts_with("trace-rank") && entry.name.ends_with(".json"));
+    if (entry.is_file && is_trace) {
+      traces.push_back(read_trace(path + "/" + entry.name));
+    }
+  }
+  check(!traces.empty(), path, ": got no trace, expected trace.json; run a program with --profile");
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
+  return traces;
 }
 
 }  // namespace binade::train

@@ -1,6 +1,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/printable.h>
 #include <binade/train/checkpoint_manifest_internal.h>
+#include <binade/train/profile/stalls.h>
 #include <binade/train/report/numbers_internal.h>
 #include <binade/train/report/run_record.h>
 #include <binade/train/run_directory.h>
@@ -21,7 +22,6 @@ constexpr const char* kMetrics = "/metrics.jsonl";
 constexpr const char* kOwnLog = "/log.jsonl";
 constexpr const char* kFacts = "/run.json";
 constexpr uint64_t kMostFacts = 16U << 20;      // bytes
-constexpr uint64_t kMostTrace = 64U << 20;      // bytes: parsed it takes ten times as much
 constexpr double kMostStep = 9007199254740992;  // 2^53
 
 bool is_file(const std::string& path) { return file_kind(path) == "a regular file"; }
@@ -195,31 +195,21 @@ void read_checkpoints(const std::string& folder, RunRecord& record) {
   });
 }
 
-// The Trace Event Format: {"traceEvents": [{"ph": "X", "cat": "op", "name": ..., "dur": us}]}.
-void read_trace(const std::string& file, RunRecord& record) {
-  const std::vector<std::byte> bytes = read_file(file, kMostTrace);
-  const Json trace = Json::parse(
-      std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr, false);
-  check(trace.is_object() && trace.contains("traceEvents") && trace["traceEvents"].is_array(),
-        "it is no trace in the Trace Event Format");
-  constexpr double kMicrosecond = 1e-6;
-  std::map<std::string, RecordedOp> ops;
-  for (const Json& event : trace["traceEvents"]) {
-    if (event.is_object() && event.value("ph", Json()) == "X" &&
-        event.value("cat", Json()) == "op" && event.contains("name") && event["name"].is_string() &&
-        event.contains("dur") && event["dur"].is_number()) {
-      RecordedOp& op = ops[event["name"].get<std::string>()];
-      ++op.calls;
-      op.seconds += event["dur"].get<double>() * kMicrosecond;
-      record.traced_seconds += event["dur"].get<double>() * kMicrosecond;
-    }
+// The traces of the run: what is slow in rank 0, and what the adviser says of all ranks.
+void read_profile(const std::string&, RunRecord& record) {
+  const std::vector<Trace> ranks = read_traces(record.path);
+  const Trace& trace = ranks[0];
+  record.ops = rows_by_op(trace);
+  record.modules = rows_by_module(trace);
+  record.traced_steps = static_cast<int64_t>(trace.steps().size());
+  if (record.traced_steps > 0) {
+    record.step_milliseconds = trace.duration() * 1e-3 / static_cast<double>(record.traced_steps);
+    record.stalls = to_text(find_stalls(ranks));
   }
-  for (auto& [name, op] : ops) {
-    op.name = name;
-    record.ops.push_back(op);
+  if (trace.dropped > 0) {
+    record.notes.push_back(text("trace.json: ", trace.dropped,
+                                " events had no room and are missing; record fewer steps"));
   }
-  std::sort(record.ops.begin(), record.ops.end(),
-            [](const RecordedOp& a, const RecordedOp& b) { return a.seconds > b.seconds; });
 }
 
 // Reads one file of the run where it is there; what goes wrong is a note.
@@ -314,7 +304,7 @@ RunRecord read_run(const std::string& path, const ReadRunOptions& options) {
               [](const std::string& file, RunRecord& r) { r.lens = read_lens(file); });
   }
   if (options.trace) {
-    read_part(record, "/trace.json", read_trace);
+    read_part(record, "/trace.json", read_profile);
   }
   return record;
 }

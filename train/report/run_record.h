@@ -8,6 +8,7 @@
 //   checkpoint/, lens.jsonl, trace.json
 #pragma once
 #include <binade/train/lens_report.h>
+#include <binade/train/profile/trace_tables.h>
 
 #include <cstdint>
 #include <map>
@@ -35,13 +36,6 @@ struct RecordedCheckpoint {
   std::string note = {};  // why its manifest cannot be read
 };
 
-// An op of trace.json, over the whole trace.
-struct RecordedOp {
-  std::string name;
-  int64_t calls = 0;
-  double seconds = 0;
-};
-
 using Texts = std::vector<std::pair<std::string, std::string>>;
 // The value of this name, or null.
 const std::string* find_text(const Texts& texts, const std::string& name);
@@ -62,8 +56,10 @@ struct RunRecord {
   int64_t step = 0, epoch = -1;  // the last ones
   std::vector<RecordedCheckpoint> checkpoints = {};
   std::optional<LensReport> lens = {};
-  std::vector<RecordedOp> ops = {};  // of trace.json, slowest first
-  double traced_seconds = 0;         // the sum over all ops
+  std::vector<TraceRow> ops = {}, modules = {};  // of trace.json, per step, slowest first
+  int64_t traced_steps = 0;
+  double step_milliseconds = 0;  // of the traced steps
+  std::string stalls = {};       // what the stall adviser says of the traces of all ranks
   std::vector<std::string> notes = {};
 
   const Curve* curve(const std::string& key) const;  // of steps, else of epochs; null: none

@@ -1,6 +1,7 @@
 // The page is built in sections, each of which is empty if the runs tell nothing about it. If it
 // grows beyond its limit it is built again with fewer points and rows.
 #include <binade/core/observe/byte_text.h>
+#include <binade/train/report/numbers_internal.h>
 #include <binade/train/report/page.h>
 #include <binade/train/report/run_curves_internal.h>
 #include <binade/train/report/run_report.h>
@@ -238,26 +239,45 @@ Section heat_maps(const std::vector<RunRecord>& runs, size_t rows) {
   return section;
 }
 
-Section slowest_ops(const std::vector<RunRecord>& runs) {
-  constexpr size_t kMostOps = 20;
-  constexpr double kMilli = 1e3;
+std::string rows_table(const std::string& caption, const char* first,
+                       const std::vector<TraceRow>& rows, size_t most) {
+  TableText table{
+      .caption = caption,
+      .head = {first, "pass", "calls", "ms", "share", "GFLOP/s", "GB/s", "of roofline"}};
+  const auto rate = [](double amount, double milliseconds) {
+    return amount > 0 && milliseconds > 0 ? fixed(amount / milliseconds * 1e-6) : std::string();
+  };
+  for (size_t i = 0; i < std::min(rows.size(), most); ++i) {
+    const TraceRow& row = rows[i];
+    table.rows.push_back({shortened(row.name), row.detail, fixed(row.calls),
+                          fixed(row.milliseconds, 3), percent_of(row.share, 1),
+                          rate(row.flops, row.milliseconds), rate(row.bytes, row.milliseconds),
+                          row.roofline > 0 ? percent_of(row.roofline, 1) : ""});
+  }
+  if (rows.size() > most) {
+    table.caption += text(", the slowest ", most, " of ", rows.size());
+  }
+  return rows.empty() ? "" : page::table_of(table);
+}
+
+std::string paragraphs_of(const std::string& lines) {
+  std::string out;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    out += "<p>" + escaped(lines.substr(at, end - at)) + "</p>\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+Section slowest_ops(const std::vector<RunRecord>& runs, size_t rows) {
   Section section{"ops", "Slowest ops", ""};
   for (const RunRecord& run : runs) {
-    if (run.ops.empty()) {
-      continue;
-    }
-    TableText table{.caption = text(run.name, ": ", run.ops.size(), " ops, ",
-                                    page::seconds_text(run.traced_seconds), " in trace.json"),
-                    .head = {"op", "calls", "ms", "share", "us per call"}};
-    for (size_t i = 0; i < std::min(run.ops.size(), kMostOps); ++i) {
-      const RecordedOp& op = run.ops[i];
-      table.rows.push_back(
-          {op.name, std::to_string(op.calls), short_number(op.seconds * kMilli),
-           short_number(std::round(1000 * op.seconds / std::max(run.traced_seconds, 1e-12)) / 10) +
-               "%",
-           short_number(op.seconds * kMilli * kMilli / static_cast<double>(op.calls))});
-    }
-    section.body += page::table_of(table);
+    const std::string what = text(run.name, ", per step of ", run.traced_steps, " traced steps of ",
+                                  fixed(run.step_milliseconds, 2), " ms");
+    section.body += paragraphs_of(run.stalls);
+    section.body += rows_table(what, "op", run.ops, rows);
+    section.body += rows_table(run.name + ": by module, per step", "module", run.modules, rows);
   }
   return section;
 }
@@ -298,7 +318,7 @@ Section notes(const std::vector<RunRecord>& runs) {
 
 // How much a page shows.
 struct Detail {
-  size_t buckets, lens_rows, epoch_rows, plots;
+  size_t buckets, lens_rows, epoch_rows, plots, op_rows;
 };
 
 std::string page_of(const std::vector<RunRecord>& runs, const Detail& detail) {
@@ -310,7 +330,7 @@ std::string page_of(const std::vector<RunRecord>& runs, const Detail& detail) {
       figures("steps", "Learning rate, loss scale, norms", plots.optimizer()),
       figures("speed", "Speed and stalls", plots.speed()),
       figures("memory", "Memory", plots.memory()),
-      slowest_ops(runs),
+      slowest_ops(runs, detail.op_rows),
       heat_maps(runs, detail.lens_rows),
       epochs(runs, detail.epoch_rows),
       texts("settings", "Settings", runs, {&RunRecord::settings, &RunRecord::model}),
@@ -344,8 +364,10 @@ std::string report_page(const std::vector<RunRecord>& runs) {
   check(!runs.empty() && runs.size() <= kMostReportRuns, "report: got ", runs.size(),
         " runs, expected 1 to ", kMostReportRuns);
   std::string out;
-  for (const Detail& detail :
-       {Detail{300, 40, 200, 40}, {150, 20, 50, 24}, {60, 8, 20, 12}, {20, 2, 5, 6}}) {
+  for (const Detail& detail : {Detail{300, 40, 200, 40, 25},
+                               {150, 20, 50, 24, 15},
+                               {60, 8, 20, 12, 8},
+                               {20, 2, 5, 6, 4}}) {
     out = page_of(runs, detail);
     if (out.size() <= kMostReportBytes) {
       return out;
