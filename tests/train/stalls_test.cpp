@@ -1,5 +1,6 @@
 // The stall adviser on traces that a test writes: each planted bottleneck is named first.
 #include <binade/train/profile/stalls.h>
+#include <binade/train/profile/trace_rows_internal.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ struct Script {
   double read = 0.2;
   int ops = 20;  // per step
   double leak = 0, nodes = 0;
+  double cpu = 0;         // processor time of all threads, per step
   TraceEvent extra = {};  // in each forward, at its begin
   int rank = 0;
 };
@@ -106,6 +108,9 @@ class Writer {
     trace_.counters.push_back({"allocated", "", at - 1, 1e6 + s.leak * number});
     trace_.counters.push_back({"live graph nodes", "", at - 1, 50 + s.nodes * number});
     trace_.counters.push_back({"batch", "", at - 1, 32});
+    if (s.cpu > 0) {
+      trace_.counters.push_back({kCpuTime, "", at - 1, s.cpu * number});
+    }
     now_ = at;
   }
 
@@ -168,6 +173,21 @@ TEST(Stalls, TooFewWorkers) {
       << advice.sentence;
   // Without workers the loader's time is the step's own.
   EXPECT_EQ(first_cause({.workers = 0, .decode = 10}), "workers");
+}
+
+// One worker needs 26 ms per batch and the step 13, but the four cores have no time for more.
+TEST(Stalls, BusyCoresLeaveNothingToMoreWorkers) {
+  const StallReport busy = report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 104.4});
+  ASSERT_FALSE(busy.advice.empty());
+  EXPECT_EQ(busy.advice[0].cause, "decode");
+  EXPECT_NEAR(busy.advice[0].gain, 26.0 / ((104.4 - 12.9) / 4) - 1, 0.01);
+  EXPECT_NE(busy.advice[0].sentence.find("every core is busy"), std::string::npos);
+  // With half of the cores free a second worker has its whole gain, with less a part of it.
+  EXPECT_NEAR(report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 52}).advice[0].gain, 1,
+              0.01);
+  const StallReport part = report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 80});
+  EXPECT_EQ(part.advice[0].cause, "workers");
+  EXPECT_NEAR(part.advice[0].gain, 26.0 / 20 - 1, 0.01);
 }
 
 TEST(Stalls, ASlowStageIfEveryCoreDecodes) {

@@ -7,8 +7,10 @@
 #include <binade/kernels/base/kernel.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/profile/roofline_internal.h>
+#include <binade/train/profile/trace_rows_internal.h>
 #include <binade/train/profile/trace_tables.h>
 #include <binade/train/profiler.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef BINADE_WITH_CUDA
@@ -29,6 +31,12 @@ std::atomic<Profiler*> current_profiler{nullptr};
 
 // Numbers of a step that no op reports.
 void note_step_counters() {
+  if (detail::timeline_has(Activity::cpu)) {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    detail::timeline_counter(kCpuTime, static_cast<double>(used.tv_sec) * 1e3 +
+                                           static_cast<double>(used.tv_nsec) * 1e-6);
+  }
   if (detail::timeline_has(Activity::memory)) {
     detail::timeline_counter("live graph nodes",
                              static_cast<double>(detail::thread_state.live_nodes));

@@ -46,9 +46,12 @@ Stage largest_stage(const LoaderTimes& loader) {
       [](const Stage& a, const Stage& b) { return a.milliseconds < b.milliseconds; });
 }
 
-// A step takes as long as its own work or as the workers need for a batch, whichever is longer.
-double step_with(const StepTimes& t, double own, double workers) {
-  return std::max(own, t.loader.total() / workers);
+// A step takes as long as its own work, as the workers need for a batch, or as the cores need for
+// the work of all threads, whichever is the longest. `saved` milliseconds of the workers fall away.
+double step_with(const StepTimes& t, double own, int64_t workers, int64_t cores, double saved = 0) {
+  const double of_workers = (t.loader.total() - saved) / static_cast<double>(workers);
+  const double of_cores = (t.cpu - saved) / static_cast<double>(cores);
+  return std::max({own, of_workers, of_cores});
 }
 
 void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out) {
@@ -62,7 +65,7 @@ void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out)
   int64_t best = now;
   double least = t.whole;
   for (int64_t workers = now + 1; workers <= cores; ++workers) {
-    if (const double time = step_with(t, own, static_cast<double>(workers)); time < 0.97 * least) {
+    if (const double time = step_with(t, own, workers, cores); time < 0.97 * least) {
       best = workers;
       least = time;
     }
@@ -81,15 +84,18 @@ void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out)
          .value = best});
     return;
   }
-  const double without =
-      (t.loader.total() - stage.milliseconds / 2) / static_cast<double>(std::max<int64_t>(now, 1));
-  const double halved = gain(t.whole, std::max(own, without));
+  const bool every_core_is_busy = t.cpu > 0.9 * t.whole * static_cast<double>(cores);
+  // Without workers the loader's time is added to that of the step.
+  const double saved = stage.milliseconds / 2;
+  const double halved =
+      gain(t.whole, alone ? t.whole - saved : step_with(t, own, now, cores, saved));
   out.push_back({.cause = stage.name,
                  .sentence = text(stage.name, " takes ", fixed(stage.milliseconds), " of the ",
                                   fixed(t.loader.total()),
                                   " ms that the workers need per batch, and a "
                                   "step waits ",
-                                  percent_of(stalled / t.whole, 0), " of its time for them: ",
+                                  percent_of(stalled / t.whole, 0), " of its time for them",
+                                  every_core_is_busy ? ", while every core is busy: " : ": ",
                                   stage.remedy, "; half of it would give +", percent_of(halved, 0)),
                  .where = "data::Dataset::get",
                  .gain = halved});

@@ -1,4 +1,5 @@
 #include <binade/train/profile/step_times_internal.h>
+#include <binade/train/profile/trace_rows_internal.h>
 
 #include <algorithm>
 #include <string_view>
@@ -184,12 +185,19 @@ void add_counters(StepTimes& out, const Trace& trace) {
       }
     }
   }
+  double first_cpu = 0, last_cpu = 0;
+  int64_t cpu_counts = 0;
   for (const TraceCounter& counter : trace.counters) {
+    if (counter.name == kCpuTime) {
+      first_cpu = cpu_counts++ == 0 ? counter.value : first_cpu;
+      last_cpu = counter.value;
+    }
     constexpr double kMost = 1e15;
     if (counter.name == "batch" && counter.value >= 0 && counter.value <= kMost) {
       out.batch = std::max(out.batch, static_cast<int64_t>(counter.value));
     }
   }
+  out.cpu = cpu_counts > 1 ? (last_cpu - first_cpu) / static_cast<double>(cpu_counts - 1) : 0;
 }
 
 }  // namespace

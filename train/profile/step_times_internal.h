@@ -24,6 +24,7 @@ struct StepTimes {
   double ops = 0;            // per step
   double typical_cheap = 0;  // the time of a cheap op: the tenth percentile
   double between_ops = 0;
+  double cpu = 0;  // processor time of all threads; 0: unknown
   int64_t batch = 0;
   // At the end of each step.
   std::vector<double> allocated, graph_nodes;
