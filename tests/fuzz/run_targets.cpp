@@ -1,13 +1,23 @@
-// The files of a run: checkpoint manifests, the lock, metrics and lens lines.
+// The files of a run: checkpoint manifests, the lock, metrics, lens lines, traces, loss scales, and
+// what a report makes of all.
 #include <bench/bench_record.h>
 #include <binade/core/io/crc32c.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/metrics.h>
+#include <binade/train/precision/scale_replay.h>
 #include <binade/train/precision/shadow_report.h>
+#include <binade/train/profile/stalls.h>
+#include <binade/train/profile/trace_tables.h>
+#include <binade/train/report/run_report.h>
 #include <binade/train/run_lock_internal.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/core/io/model_file_system.h"
 #include "tests/fuzz/target_list_internal.h"
@@ -31,6 +41,29 @@ testing::ModelFileSystem disk_with(const std::string& path, std::string_view byt
   file.finish();
   return files;
 }
+
+// A folder of the fuzzer, removed at its end.
+class RunFolder {
+ public:
+  RunFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "binade-fuzz-XXXXXX").string();
+    require(::mkdtemp(name.data()) != nullptr, "a folder can be made");
+    path_ = name;
+  }
+  ~RunFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  const std::string& path() const { return path_; }
+  void write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(path_ + "/" + name, std::ios::binary) << bytes;
+  }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace
 
@@ -110,6 +143,64 @@ void parse_shadow(Bytes bytes) {
     train::modules_of(step);
   }
   train::to_html(steps);
+}
+
+// What the profiler wrote, and what the adviser and the tables make of it.
+void parse_trace(Bytes bytes) {
+  const train::Trace trace = train::parse_trace(std::string(text_of(bytes)), "fuzz");
+  require(train::parse_trace(train::trace_json(trace), "again") == trace,
+          "a trace is written as it was read");
+  train::trace_tables(trace);
+  train::flame_graph(trace);
+  if (!trace.steps().empty()) {
+    to_text(train::find_stalls({&trace, 1}));
+  }
+}
+
+void parse_scaler_log(Bytes bytes) {
+  testing::ModelFileSystem files = disk_with("scaler.jsonl", text_of(bytes));
+  const train::ScalerLog log = train::read_scaler_log("scaler.jsonl", {}, files);
+  require(!log.records.empty(), "a log has records");
+  for (const char* policy : {"static:1024", "dynamic:interval=3,hysteresis=2"}) {
+    const train::ScaleReplay replay = train::replay(log, train::parse_scale_policy(policy));
+    require(replay.overflows.size() == log.records.size() && replay.exact >= 0 &&
+                replay.skipped_low <= replay.skipped_high,
+            "a replay has an outcome for each step");
+    train::to_text(log, {&replay, 1});
+  }
+  train::keep_scaler_lines("scaler.jsonl", log.records.back().step, files);
+}
+
+// The files of a run directory, each after a line "== NAME", and what reports make of them. The
+// reader refuses nothing inside of a run: it notes it.
+void parse_run_record(Bytes bytes) {
+  const RunFolder folder;
+  std::string_view rest = text_of(bytes);
+  constexpr std::string_view kMark = "== ";
+  const std::set<std::string_view> names{"metrics.jsonl",  "log.jsonl",  "run.json",
+                                         "timeline.jsonl", "lens.jsonl", "trace.json"};
+  bool any = false;
+  while (rest.starts_with(kMark)) {
+    const size_t line = std::min(rest.find('\n'), rest.size());
+    const std::string_view name = rest.substr(kMark.size(), line - kMark.size());
+    rest.remove_prefix(std::min(line + 1, rest.size()));
+    const size_t next = rest.starts_with(kMark) ? 0 : std::min(rest.find("\n== "), rest.size());
+    if (names.contains(name)) {
+      folder.write(std::string(name), rest.substr(0, next));
+      any = true;
+    }
+    rest.remove_prefix(std::min(next + (next > 0 ? 1 : 0), rest.size()));
+  }
+  check(any, "fuzz: no file of a run");
+  const train::RunRecord run = train::read_run(folder.path());
+  for (const train::Curves* curves : {&run.steps, &run.epochs, &run.timeline, &run.memory}) {
+    for (const auto& [key, curve] : *curves) {
+      require(curve.step.size() == curve.value.size(), "a curve has a value for each step");
+      require(std::is_sorted(curve.step.begin(), curve.step.end()), "a curve is in order");
+      train::downsampled(curve, 3);
+    }
+  }
+  require(train::report_page({run}).size() <= train::kMostReportBytes, "a page is small");
 }
 
 }  // namespace binade::fuzz

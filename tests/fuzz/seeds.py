@@ -514,6 +514,77 @@ def run_seeds():
     write("lens", "bad-text", "x\n")
 
 
+# --- instruments ---
+
+def trace_text(events, **head):
+    head = {"version": 1, "rank": 0, "dropped": 0, "first_step": 4, "begin_ns": 5, "peak_flops": 1e9, "peak_bytes": 2e9,
+            "facts": {"cores": "2"}} | head
+    lanes = [{"ph": "M", "name": "thread_name", "pid": 0, "tid": i, "ts": 0, "args": {"name": name}} for i, name in enumerate(["main", "loader worker"])]
+    return json.dumps({"schemaVersion": 1, "binade": head, "traceEvents": lanes + events})
+
+
+def span(name, category, begin, length, lane=0, **arguments):
+    return {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": lane, "ts": begin, "dur": length, "args": arguments}
+
+
+def count(name, time, value):
+    return {"ph": "C", "name": name, "pid": 0, "tid": 0, "ts": time, "args": {"value": value}}
+
+
+def instrument_seeds():
+    events = []
+    for i in range(5):
+        at = 100.0 * i
+        events += [span(f"ProfilerStep#{i}", "user_annotation", at, 99.5), span("data", "phase", at, 30), span("wait for a batch", "data", at, 30),
+                   span("conv2d", "cpu_op", at + 30, 40.125, module="layers.0", phase="forward", shapes="f32 [2, 3] -> f32 [2]", flops=1e4, bytes=100),
+                   span("conv2d", "cpu_op", at + 71, 10, module="layers.0", phase="backward", backward=True), span("decode", "data", at, 70, lane=1),
+                   span("item", "wait", at + 82, 9, note="train.cpp:40"), span("copy to the device", "gpu_memcpy", at + 92, 5, note="pageable, train.cpp:31", bytes=1e6),
+                   count("allocated", at + 90, 1e6 * i), count("live graph nodes", at + 90, 10 * i), count("batch", at + 90, 32), count("cpu time, ms", at + 99, 0.15 * i)]
+    whole = trace_text(events)
+    write("trace", "good-steps.json", whole)
+    write("trace", "good-no-steps.json", trace_text(events[1:5], rank=3))
+    write("trace", "good-empty.json", trace_text([]))
+    write("trace", "good-facts.json", trace_text(events[:12], facts={"cores": "99999999999999999999", "threads": "-1"}))
+    write("trace", "good-values.json", trace_text(events[:12] + [count("batch", 5, 1e300), count("batch", 5, -1), count("cpu time, ms", 6, -1e300)]))
+    first = events[3]
+    for name, data in {
+            "cut": whole[:-9], "other": json.dumps({"traceEvents": events}), "list": "[]", "no-events": json.dumps({"binade": json.loads(whole)["binade"]}),
+            "lane": trace_text([first | {"tid": 7}]), "huge-lane": trace_text([first | {"tid": 1e300}]), "negative": trace_text([first | {"ts": -1}]),
+            "late": trace_text([first | {"ts": 1e18}]), "kind": trace_text([first | {"ph": "Q"}]), "category": trace_text([first | {"cat": "new"}]),
+            "text": trace_text([first | {"dur": "9"}]), "no-args": trace_text([{k: v for k, v in first.items() if k != "args"}]),
+            "version": trace_text([], version=2), "rank": trace_text([], rank=-1), "begin": trace_text([], begin_ns=2 ** 63), "facts": trace_text([], facts=[1]),
+            "infinite": whole.replace("40.125", "1e999"), "utf8": whole.encode().replace(b"conv2d", b"con\xffd")}.items():
+        write("trace", f"bad-{name}.json", data)
+
+    scaler = json.dumps({"scaler": {"init_scale": 1024.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3, "hysteresis": 1, "min_scale": 1.0,
+                                    "max_scale": 65536.0, "power_of_two": True}}) + "\n"
+    step = {"step": 1, "scale": 1024.0, "outcome": "applied"}
+    sizes = {"stored": "f16", "largest": 0.5, "smallest": 1e-7, "elements": 10, "zeros": 2, "chosen_zeros": 1, "least_exponent": -24, "exponents": [1, 0, 7]}
+    lines = "".join(json.dumps(step | sizes | {"step": i, "scale": 2.0 ** (10 + i)}) + "\n" for i in range(1, 8))
+    write("scaler_log", "good-plain", scaler + json.dumps(step) + "\n")
+    write("scaler_log", "good-sizes", scaler + lines + json.dumps(step | {"step": 9, "outcome": "overflow", "bad": "w", "cause": "loss"}) + '\n{"cut')
+    write("scaler_log", "good-phase", scaler + json.dumps(step | {"phase": "first"}) + "\n")
+    for name, data in {
+            "nothing": "", "no-step": scaler, "no-scaler": json.dumps(step) + "\n", "text": scaler + "x\n", "twice": scaler + 2 * (json.dumps(step) + "\n"),
+            "phases": scaler + json.dumps(step) + "\n" + json.dumps(step | {"phase": "second"}) + "\n", "scale": scaler + json.dumps(step | {"scale": 0}) + "\n",
+            "outcome": scaler + json.dumps(step | {"outcome": "x"}) + "\n", "zeros": scaler + json.dumps(step | sizes | {"chosen_zeros": 3}) + "\n",
+            "options": scaler.replace("1024.0", "-1.0") + json.dumps(step) + "\n", "stored": scaler + json.dumps(step | sizes | {"stored": "f8"}) + "\n"}.items():
+        write("scaler_log", f"bad-{name}", data)
+
+    metrics = "".join(json.dumps({"epoch": 0, "step": i, "train_loss": 2.0 / i, "</b>": None}) + "\n" for i in range(1, 6))
+    epoch = json.dumps({"epoch": 0, "step": 5, "validation_loss": 1.0, "precision": "fp32"}) + "\n"
+    run = json.dumps({"settings": {"lr": 0.1, "deep": {"a": [1]}}, "environment": {"cpu": "x"}, "model": {}, "started": "today", "outcome": "finished", "seconds": 3.5, "step": 5})
+    times = json.dumps({"step": 3, "seconds": 1.5, "wait_share": 0.1, "allocated": 5, "memory": {"layers.0": 100, "x": "y"}}) + "\n"
+    parts = {"metrics.jsonl": metrics + epoch, "run.json": run + "\n", "timeline.jsonl": times, "trace.json": trace_text(events[:24]) + "\n"}
+    write("run_record", "good-run", "".join(f"== {name}\n{data}" for name, data in parts.items()))
+    write("run_record", "good-log", "== log.jsonl\n" + metrics)
+    write("run_record", "good-broken", "== metrics.jsonl\nx\n[]\n{\"step\":1e400}\n{\"step\":-1}\n== run.json\n[\n== trace.json\n{\n== lens.jsonl\n{}\n== timeline.jsonl\n5\n")
+    write("run_record", "good-order", "== metrics.jsonl\n" + "".join(json.dumps({"step": s, "train_loss": v}) + "\n" for s, v in [(9, 1), (2, 3.5), (9007199254740991, 1e308), (4, -1e308)]))
+    write("run_record", "good-numbers", "== run.json\n" + json.dumps({"seconds": 1e308, "step": 2 ** 62, "outcome": 5}) + "\n")
+    for name, data in {"nothing": "", "text": "x", "name": "== ../escape\n{}\n", "only-trace": "== trace.json\n" + trace_text([]) + "\n"}.items():
+        write("run_record", f"bad-{name}", data)
+
+
 # --- ranks and settings ---
 
 FRAME_TYPES = ("hello", "challenge", "proof", "welcome", "roster", "refused", "query", "state", "failure", "verdict", "goodbye")
@@ -733,6 +804,7 @@ def main():
     json_seeds()
     safetensors_seeds()
     run_seeds()
+    instrument_seeds()
     network_seeds()
     settings_seeds()
 

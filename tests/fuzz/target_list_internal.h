@@ -33,6 +33,9 @@
   X(lens)                      \
   X(bench_record)              \
   X(shadow)                    \
+  X(trace)                     \
+  X(scaler_log)                \
+  X(run_record)                \
   X(control_frames)            \
   X(listener)                  \
   X(connector)                 \

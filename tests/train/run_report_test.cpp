@@ -97,6 +97,19 @@ TEST(RunReport, MillionsOfStepsAndManyRunsFitIntoFiveMegabytes) {
   EXPECT_TRUE(has(error_of([&] { report_page(many); }), "expected 1 to 24"));
 }
 
+// Ticks of such axes are further apart than doubles, or as far as a double can be.
+TEST(RunReport, HugeNumbersAreDrawn) {
+  const std::vector<double> cases[] = {
+      {1e20, 1e20}, {-1e308, 1e308}, {1e17, 1e17 + 16}, {0, 5e-324}};
+  for (const std::vector<double>& values : cases) {
+    RunRecord record{.path = "run", .name = "run"};
+    record.steps["train_loss"] = {.step = {1, 9007199254740992}, .value = values};
+    const std::string page = report_page({record});
+    expect_safe(page);
+    EXPECT_TRUE(has(page, "id=\"loss\"")) << values[1];
+  }
+}
+
 // Two steps of 2 ms, each with one op of 1.5 ms.
 Trace trace_with(const std::string& op) {
   Trace trace;

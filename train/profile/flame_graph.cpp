@@ -40,8 +40,10 @@ size_t depth_of(const Box& box) {
 }
 
 Box& below(Box& box, const std::string& path) {
+  constexpr int kMostLevels = 64;  // deeper modules share the box of the last one
   Box* at = &box;
-  for (size_t begin = 0; begin < path.size();) {
+  int level = 0;
+  for (size_t begin = 0; begin < path.size() && level < kMostLevels; ++level) {
     const size_t end = std::min(path.find('.', begin), path.size());
     at = &at->children[path.substr(begin, end - begin)];
     begin = end + 1;
@@ -75,7 +77,9 @@ Box boxes_of(const Trace& trace) {
 std::string svg_escaped(const std::string& s) {
   std::string out;
   for (const char c : s) {
-    out += c == '<'   ? "&lt;"
+    const bool is_control = static_cast<unsigned char>(c) < ' ';  // not allowed in XML
+    out += is_control ? "?"
+           : c == '<' ? "&lt;"
            : c == '>' ? "&gt;"
            : c == '&' ? "&amp;"
            : c == '"' ? "&quot;"

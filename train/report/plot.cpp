@@ -49,9 +49,12 @@ class Ruler {
     if (!axis.categories.empty()) {
       low_ = -0.5;
       high_ = static_cast<double>(axis.categories.size()) - 0.5;
-    } else if (high_ - low_ < 1e-12) {
-      low_ -= 0.5;
-      high_ += 0.5;
+    } else if (const double largest = std::max(std::abs(low_), std::abs(high_));
+               high_ - low_ < 1e-12 * std::max(largest, 1.0)) {
+      // Wide enough that neighbouring ticks are different numbers.
+      const double more = std::max(0.5, 1e-9 * largest);
+      low_ -= more;
+      high_ += more;
     }
   }
   double operator()(double value) const { return (scaled(value) - low_) / (high_ - low_); }
@@ -74,7 +77,13 @@ class Ruler {
       return all;
     }
     const double step = nice_step();
-    for (double v = std::ceil(low_ / step - 1e-9) * step; v <= high_ + step * 1e-9; v += step) {
+    const double first = std::ceil(low_ / step - 1e-9);
+    constexpr int kMost = 100;
+    for (int i = 0; i < kMost; ++i) {
+      const double v = (first + i) * step;
+      if (v > high_ + step * 1e-9) {
+        break;
+      }
       all.push_back({position(v), label(std::abs(v) < step * 1e-9 ? 0 : v)});
     }
     return all;
@@ -82,7 +91,8 @@ class Ruler {
 
  private:
   double scaled(double v) const {
-    return axis_.scale == Axis::linear ? v
+    constexpr double kMost = 8e307;  // so that a difference of two is finite
+    return axis_.scale == Axis::linear ? std::clamp(v, -kMost, kMost)
            : axis_.scale == Axis::log2 ? std::log2(v)
                                        : std::log10(v);
   }
