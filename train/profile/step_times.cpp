@@ -103,7 +103,9 @@ void note_waits(StepTimes& out, const TraceEvent& event, const Around& around) {
     one.milliseconds += (event.end - event.begin) * kMilliseconds;
     one.bytes += event.bytes;
   }
-  if (event.kind == Kind::wait && !is_of_ranks(event) && !around.wait() && event.name != "to") {
+  const TraceEvent* outer = around.wait();
+  const bool is_own = !outer || (outer->kind == Kind::copy && outer->bytes < kSmallCopy);
+  if (event.kind == Kind::wait && !is_of_ranks(event) && is_own && event.name != "to") {
     WaitTime& one = out.waits[{event.name, event.note}];
     one.calls += 1;
     one.milliseconds += (event.end - event.begin) * kMilliseconds;

@@ -126,6 +126,9 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   const bool to_host = to_device.is_cpu();
   const bool pageable =
       bytes > 0 && ((to_host && !is_pinned(to)) || (from_device.is_cpu() && !is_pinned(from)));
+  if (to_host && pageable) {  // before the span of the copy, so that a trace has it in the wait
+    detail::note_host_sync("copy to the cpu", device);
+  }
   TimelineSpan span(Activity::device, TimelineEvent::copy,
                     to_host                ? "copy to the cpu"
                     : from_device.is_cpu() ? "copy to the device"
@@ -133,9 +136,6 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   if (span.is_recorded()) {
     span.set_bytes(static_cast<double>(bytes));
     span.set_note(note_of_copy(pageable));
-  }
-  if (to_host && pageable) {
-    detail::note_host_sync("copy to the cpu", device);
   }
   if (to_host || from_device.is_cpu()) {
     check_not_capturing(device, what_reads(to_host ? "copy to the cpu" : "copy from the cpu"),
