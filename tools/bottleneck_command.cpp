@@ -194,8 +194,10 @@ void verify(Trials& trials, const Words& program, const train::StallReport& befo
   }
   try {
     const train::StallReport after = train::find_stalls(trials.run(changed, variables));
-    std::printf("verified: %s = %lld: predicted +%.0f%%, measured %+.0f%% samples per second\n",
-                advice.setting.c_str(), static_cast<long long>(advice.value), 100 * advice.gain,
+    const int64_t now = advice.setting == "workers" ? before.loader.workers : before.batch;
+    std::printf("verified: %s %lld -> %lld: predicted +%.0f%%, measured %+.0f%% samples/s\n",
+                advice.setting.c_str(), static_cast<long long>(now),
+                static_cast<long long>(advice.value), 100 * advice.gain,
                 100 * (samples_per_second(after) / samples_per_second(before) - 1));
   } catch (const Error& error) {
     std::printf("not verified: %s\n", error.what());

@@ -12,6 +12,7 @@
 // memory on all threads. While no window is open a program pays for one test of a flag at each
 // place. docs/profiling.md has the cost of each activity.
 #pragma once
+#include <binade/core/tensor/source_line.h>
 #include <binade/train/profile/trace.h>
 
 #include <memory>
@@ -86,8 +87,9 @@ class Profiler {
 // it writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
 // RUN/trace-rankN.json.
 std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
-// Ends the window of the profiler of profile_run(), if there is one. A window that ended here, after
-// the Trainer had written RUN/report.html, has the report written again, with the slowest ops.
+// Ends the window of the profiler of profile_run(), if there is one. A window that ended here,
+// after the Trainer had written RUN/report.html, has the report written again, with the slowest
+// ops.
 void finish_profile(Profiler* profiler, const std::string& run);
 // The window of a flag --profile without a value.
 inline constexpr const char* kDefaultProfileWindow = "5,2,20";
@@ -96,14 +98,21 @@ inline constexpr const char* kDefaultProfileWindow = "5,2,20";
 // this thread.
 void profile_step();
 
-// Names the code of its scope in traces and tables.
+// Names the code of its scope, and its line, in traces and tables: ops inside of it count for that
+// line in the table by source line. While nothing is recorded it costs one test of a flag.
 class ProfileLabel {
  public:
-  explicit ProfileLabel(std::string_view name)
+  explicit ProfileLabel(std::string_view name, SourceLine where = SourceLine::here())
       : span_(Activity::cpu, TimelineEvent::user,
-              binade::detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
+              binade::detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {
+    if (span_.is_recorded()) [[unlikely]] {
+      set_line(where);
+    }
+  }
 
  private:
+  void set_line(SourceLine where);
+
   TimelineSpan span_;
 };
 

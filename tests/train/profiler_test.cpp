@@ -269,8 +269,10 @@ TEST(Profiler, DoesNotChangeWhatRuns) {
 TEST(Profiler, LabelsCodeOfTheUser) {
   Profiler profiler(quick(0, 0, 1));
   profiler.record();
+  int line = 0;
   {
     const ProfileLabel label(std::string("my ") + "part");
+    line = __LINE__ - 1;
     const PhaseSpan phase("evaluation");
     ones({3}) + ones({3});
   }
@@ -282,6 +284,13 @@ TEST(Profiler, LabelsCodeOfTheUser) {
   EXPECT_EQ(adds[0]->phase, "evaluation");
   EXPECT_GE(adds[0]->begin, labels[0]->begin);
   EXPECT_LE(adds[0]->end, labels[0]->end);
+  EXPECT_TRUE(labels[0]->note.ends_with(text("profiler_test.cpp:", line))) << labels[0]->note;
+  const std::vector<TraceRow> lines = rows_by_line(profiler.trace());
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].name, labels[0]->note);
+  EXPECT_EQ(lines[0].detail, "my part");
+  EXPECT_NEAR(lines[0].milliseconds, (labels[0]->end - labels[0]->begin) * 1e-3, 1e-9);
+  EXPECT_NE(trace_tables(profiler.trace()).find("By source line"), std::string::npos);
 }
 
 TEST(Profiler, FollowsTheTrainer) {

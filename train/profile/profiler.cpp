@@ -339,6 +339,10 @@ bool Profiler::follows_this_thread() const {
   return state_->thread == std::thread::id() || state_->thread == std::this_thread::get_id();
 }
 
+void ProfileLabel::set_line(SourceLine where) {
+  span_.set_note(timeline_text(text(where.file, ":", where.line)));
+}
+
 void profile_step() {
   Profiler* profiler = Profiler::current();
   if (profiler && profiler->follows_this_thread()) [[unlikely]] {

@@ -116,6 +116,31 @@ std::vector<TraceRow> rows_by_kernel(const Trace& trace) {
   });
 }
 
+std::vector<TraceRow> rows_by_line(const Trace& trace) {
+  std::vector<const TraceEvent*> labels;  // around the current event
+  return Rows(trace).by([&labels](const TraceEvent& event) -> Key {
+    if (event.lane != 0) {
+      return {};
+    }
+    while (!labels.empty() && labels.back()->end <= event.begin) {
+      labels.pop_back();
+    }
+    if (event.kind == Kind::user && !event.note.empty()) {
+      labels.push_back(&event);
+    }
+    if ((event.kind == Kind::wait || event.kind == Kind::copy) && !event.note.empty()) {
+      // "train.cpp:40", or of a copy "pageable, train.cpp:40" or "pageable".
+      const size_t comma = event.note.find(", ");
+      const std::string line =
+          comma == std::string::npos ? event.note : event.note.substr(comma + 2);
+      if (line.find(':') != std::string::npos) {
+        return {line, event.name};
+      }
+    }
+    return labels.empty() ? Key() : Key{labels.back()->note, labels.back()->name};
+  });
+}
+
 std::vector<TraceRow> rows_by_phase(const Trace& trace) {
   std::map<std::string, double> time;
   double rest = trace.duration();

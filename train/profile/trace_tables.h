@@ -28,6 +28,9 @@ std::vector<TraceRow> rows_by_module(const Trace& trace);
 // By kernel of a device; without a device by op, pass and shapes, each of which is one sequence of
 // CPU kernels.
 std::vector<TraceRow> rows_by_kernel(const Trace& trace);
+// By line of the program: of each wait and copy whose line is known, and of each ProfileLabel, with
+// the ops inside of it. `detail` is the name of the wait or label. Empty without any.
+std::vector<TraceRow> rows_by_line(const Trace& trace);
 // Phases of a step: those of the engine, and "other".
 std::vector<TraceRow> rows_by_phase(const Trace& trace);
 

@@ -148,6 +148,7 @@ std::string trace_tables(const Trace& trace, size_t most) {
   out += "\nWhere a step's time goes\n" + text_table(phases);
   out += table_of("By op, per step", "op", "pass", rows_by_op(trace), most);
   out += table_of("By module, per step", "module", "pass", rows_by_module(trace), most);
+  out += table_of("By source line, per step", "line", "what", rows_by_line(trace), most);
   out += table_of("By kernel, per step", "kernel", "on", rows_by_kernel(trace), most);
   return out + waits_of(trace, most) + counters_of(trace);
 }
