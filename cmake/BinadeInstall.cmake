@@ -1,4 +1,4 @@
-# Install and export: find_package(Binade) gives binade::kernels ... binade::train and binade::binade.
+# Install and export: find_package(Binade) gives binade::kernels ... binade::train, binade::lab and binade::binade.
 include(CMakePackageConfigHelpers)
 
 add_library(binade INTERFACE)
@@ -21,11 +21,12 @@ if(BINADE_HAS_MPI)
   target_link_libraries(binade_archive INTERFACE -Wl,--push-state,--as-needed MPI::MPI_CXX -Wl,--pop-state)
 endif()
 
-set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_dist binade_train)
+set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_dist binade_train binade_lab)
 install(TARGETS ${layers} binade EXPORT BinadeTargets)
-foreach(folder kernels core nn optim data dist train)
+foreach(folder kernels core nn optim data dist train lab)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade
-    FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE
+    PATTERN "lab/device" EXCLUDE)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/build_config.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade)

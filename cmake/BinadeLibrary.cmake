@@ -1,10 +1,10 @@
-# binade_library(NAME [DEPENDS LAYER...] [PRECOMPILE HEADER...]): one static library per folder, binade::NAME.
+# binade_library(NAME [EXCLUDE REGEX] [DEPENDS LAYER...] [PRECOMPILE HEADER...]): one static library per folder, binade::NAME.
 # Sources are all *.cpp below the folder. Those named *_isa.cpp are compiled once per instruction set
 # (kernels/base/isa.h), those named *_avx512_bf16.cpp and *_amx_bf16.cpp for that set alone; no -march flag reaches a user's program.
 
 set(BINADE_INCLUDE_DIR ${CMAKE_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${BINADE_INCLUDE_DIR}/binade)
-foreach(folder kernels core nn optim data dist train)
+foreach(folder kernels core nn optim data dist train lab)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${BINADE_INCLUDE_DIR}/binade/${folder} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/binade.h SYMBOLIC)
@@ -79,10 +79,13 @@ function(binade_unity target)
 endfunction()
 
 function(binade_library name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;PRECOMPILE" ${ARGN})
   set(target binade_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/(cuda|host)/[^/]*$|_cuda\\.cpp$")  # binade_cuda_sources adds them
+  if(arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${arg_EXCLUDE}")
+  endif()
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
   foreach(isa avx512_bf16 amx_bf16)

@@ -6,8 +6,9 @@
 // pack writes a data set to a store for fast reading, inspect lists what a model file or a
 // checkpoint holds, decode writes the pixels of an image, verify-dataset reports what is wrong with
 // a data folder, binade report, diff, runs and watch show runs (run_commands.cpp), trace prints
-// the tables of a trace, bottleneck says what slows a program down, bench times kernels and
-// compares builds, format shows a number format, op-classes writes docs/op_classes.md.
+// the tables of a trace, bottleneck says what slows a program down, kernel checks a CUDA kernel
+// without a GPU, bench times kernels and compares builds, format shows a number format, op-classes
+// writes docs/op_classes.md.
 #include "commands.h"
 
 #include <binade/core/io/program_streams.h>

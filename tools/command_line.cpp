@@ -185,6 +185,7 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_bottleneck(app, tail, chosen);
   add_decode(app, chosen);
   add_verify_dataset(app, chosen);
+  add_kernel(app, chosen);
   add_bench(app, chosen);
   add_format(app, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")

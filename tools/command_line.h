@@ -143,14 +143,22 @@ struct FormatOptions {
   uint32_t random = 0;  // the bits of stochastic rounding
 };
 
+struct KernelOptions {
+  std::string file = {};             // CUDA C++
+  std::string case_and_shape = {};   // "softmax", "softmax:4096x1024", "my_case.json"
+  std::string json = {}, page = {};  // files; empty: none
+  std::string compiler = {};         // empty: looked up
+  bool strict = false, watch = false, no_counts = false;
+};
+
 struct OpClassesOptions {};
 
-using Command =
-    std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, ReplayOptions,
-                 BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
-                 ChecksumOptions, PackOptions, InspectOptions, ReportOptions, DiffOptions,
-                 RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, DecodeOptions,
-                 VerifyDatasetOptions, BenchOptions, FormatOptions, OpClassesOptions>;
+using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, ReplayOptions,
+                             BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
+                             ChecksumOptions, PackOptions, InspectOptions, ReportOptions,
+                             DiffOptions, RunsOptions, WatchOptions, TraceOptions,
+                             BottleneckOptions, DecodeOptions, VerifyDatasetOptions, KernelOptions,
+                             BenchOptions, FormatOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

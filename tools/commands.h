@@ -29,6 +29,7 @@ int run(const BenchOptions& options);  // diff: 1 if something changed
 void print_lines(const std::string& lines);
 
 int run(const DecodeOptions& options);
+int run(const KernelOptions& options);         // 1 if the kernel is wrong, 2 if it was not checked
 int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
 int run(const FormatOptions& options);
 

@@ -25,7 +25,7 @@ JsonScanner::JsonScanner(std::string name, std::string_view text, JsonLimits lim
 }
 
 void JsonScanner::fail_here(const std::string& what) const {
-  fail(name_, ": at byte ", at_, " of the header: ", what);
+  fail(name_, ": at byte ", at_, limits_.where, ": ", what);
 }
 
 JsonToken JsonScanner::next() {

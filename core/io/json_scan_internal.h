@@ -28,7 +28,8 @@ enum class JsonToken {
 
 struct JsonLimits {
   size_t depth = 4;
-  size_t keys = 1'000'001;  // of one object
+  size_t keys = 1'000'001;               // of one object
+  const char* where = " of the header";  // in errors: "at byte 12 of the header"
 };
 
 class JsonScanner {
@@ -47,7 +48,7 @@ class JsonScanner {
   std::string_view string() const { return string_; }
   uint64_t integer() const { return integer_; }
   size_t depth() const { return levels_.size(); }
-  // Throws: "NAME: at byte 12 of the header: <what>".
+  // Throws: "NAME: at byte 12 of the header: <what>", with the words of JsonLimits.
   [[noreturn]] void fail_here(const std::string& what) const;
 
  private:

@@ -55,6 +55,10 @@ void check_rules(const BenchOptions& o) {
 void check_rules(const ChecksumOptions& o) {
   require(!o.folder.empty() && !(o.verify && o.update), "a folder, and one thing to do with it");
 }
+void check_rules(const KernelOptions& o) {
+  require(!o.file.empty() && !o.case_and_shape.empty(), "a file and a case are named");
+  require(o.page.empty() || o.page != o.json, "two reports have two files");
+}
 void check_rules(const LaunchOptions& o) {
   require(!o.program.empty() && !o.program[0].empty(), "a program is named");
   require(o.processes.ranks >= 1 && o.processes.ranks <= 4096 && o.processes.grace_seconds >= 0,

@@ -701,7 +701,7 @@ def settings_seeds():
     write("bench_record", "bad-deep", "[" * 3000)
     write("bench_record", "bad-nothing", "")
 
-    lines = {"good-doctor": "doctor --security --run r", "good-bench": "bench add:3x5 --dtype f32,f16 --warm --json f", "good-bench-diff": "bench diff a b --case add --rounds 9", "bad-bench": "bench diff a", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
+    lines = {"good-doctor": "doctor --security --run r", "good-bench": "bench add:3x5 --dtype f32,f16 --warm --json f", "good-bench-diff": "bench diff a b --case add --rounds 9", "bad-bench": "bench diff a", "good-kernel": "kernel k.cu --case softmax:4x5 --json j --page p --strict --watch", "bad-kernel": "kernel k.cu", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
              "good-slurm": "slurm submit --nodes 2 --gpus 4 --tasks 0 --cpus 1 --name n --time 2:00:00 --partition a --array 0-9%2 --output o --requeue 60 --sbatch=--mem=64G --dry-run -- p {array}",
              "good-ring-lens": "ring-lens --ranks 2,8 --elements 64 --deviation 1e-3 --seed 5 --json", "good-file": "ring-lens file name", "good-checksum": "checksum d --verify",
              "good-update": "checksum d --update", "good-pack": "pack d out --resize 8x9 --jpeg --quality 90", "bad-pack": "pack d", "bad-pack-size": "pack d o --resize x", "good-inspect": "inspect f --verify", "good-decode": "decode f --out o", "good-verify-dataset": "verify-dataset d --json --report r --seed 3", "bad-decode": "decode f --facts --out o", "bad-dataset": "verify-dataset", "good-report": "report a b --html p", "good-diff": "diff a b", "good-runs": "runs", "good-watch": "watch r --interval 0.5 --once", "good-trace": "trace r --flame f --rows 5", "good-bottleneck": "bottleneck --steps 5 p -n 5", "good-replay": "replay r --policy static:1024 --policy dynamic:interval=9", "good-blackbox": "blackbox f --device cpu --threads 2", "bad-policy": "replay r --policy nope", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
@@ -790,6 +790,46 @@ def store_seeds():
         write("cifar", name, data)
 
 
+# --- CUDA C++ ---
+
+KERNEL = """__global__ void k(const float* x, float* y, int n) {
+  __shared__ float a[4][5], *p[2];
+  extern __shared__ alignas(16) unsigned char raw[];
+  a[0][threadIdx.x % 5] = x[0];
+  y[0] = a[0][0] + (x[1] < n ? 1 : 2);
+}
+"""
+SOLVE = 'extern "C" void solve(const float* x, float* y, int n, cudaStream_t s) { k<<<dim3(1, 2), 32, 8, s>>>(x, y, n); }\n'
+
+
+def cuda_seeds():
+    write("cuda_source", "good-kernel", KERNEL + SOLVE)
+    write("cuda_source", "good-template", "template <class T, int n> __global__ void k(T* y) { y[n] = R\"(<<<)\"[0]; }\n"
+          'extern "C" { void solve(float* y) { k<float, 1 + (2 > 1)><<<1, 1>>>(y); } }')
+    write("cuda_source", "bad-unclosed", KERNEL + 'extern "C" void solve(float* y) { k<<<1, (2>>>(y); }')
+    write("cuda_source", "bad-assembly", 'extern "C" void solve(float* y) { asm("nop"); }')
+    write("cuda_source", "bad-shared", "__global__ void k() { __shared__ struct { int a; } s; }" + SOLVE)
+    write("cuda_source", "bad-entry", "void solve(float* y) {}")
+
+
+def kernel_case_seeds():
+    x = {"name": "x", "role": "input", "extents": ["rows", "2*cols+1"], "range": "1.5", "large": "9"}
+    y = {"name": "y", "role": "output", "domain": "whole", "extents": ["rows"]}
+    case = {"name": "c", "summary": "s", "sizes": ["rows", "cols"], "shapes": ["1x1", "3x7"], "inputs": ["normal", "-inf"], "arrays": [x, y],
+            "scalars": [{"name": "alpha", "value": "-0.5"}], "reference": "r.cpp", "units": 4, "flops": "2*rows*cols"}
+    write("kernel_case", "good-all", json.dumps(case))
+    write("kernel_case", "good-short", json.dumps({key: case[key] for key in ("sizes", "shapes", "inputs", "arrays", "reference")}))
+    for name, change in {"shape": {"shapes": ["1"]}, "shapes": {"shapes": []}, "large": {"shapes": ["99999999x99999999"]}, "inputs": {"inputs": ["odd"]},
+                         "output": {"arrays": [x]}, "extent": {"arrays": [x, y | {"extents": ["depth"]}]}, "zero": {"arrays": [x, y | {"extents": ["0*rows"]}]},
+                         "overflow": {"arrays": [x, y | {"extents": ["9223372036854775807*rows*cols+1"]}]}, "name": {"arrays": [x | {"name": "a b"}, y]},
+                         "twice": {"arrays": [x, y | {"name": "x"}]}, "size": {"sizes": ["rows", "x"]}, "role": {"arrays": [x, y | {"role": "both"}]},
+                         "number": {"scalars": [{"name": "alpha", "value": "nan"}]}, "key": {"more": 1}, "reference": {"reference": ""},
+                         "flops": {"flops": "rows*"}, "units": {"units": "4"}, "array": {"arrays": {}}}.items():
+        write("kernel_case", f"bad-{name}", json.dumps(case | change))
+    write("kernel_case", "bad-end", json.dumps(case) + "]")
+    write("kernel_case", "bad-empty", "")
+
+
 def main():
     pngs = png_seeds()
     bmp_seeds()
@@ -807,6 +847,8 @@ def main():
     instrument_seeds()
     network_seeds()
     settings_seeds()
+    cuda_seeds()
+    kernel_case_seeds()
 
 
 main()

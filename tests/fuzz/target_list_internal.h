@@ -45,7 +45,9 @@
   X(precision_file)            \
   X(precision_names)           \
   X(flags)                     \
-  X(command_line)
+  X(command_line)              \
+  X(cuda_source)               \
+  X(kernel_case)
 
 namespace binade::fuzz {
 #define BINADE_DECLARED_TARGET(name) void parse_##name(Bytes);

@@ -34,6 +34,7 @@ LAYERS = {
     "data": {"kernels", "core", "data"},
     "dist": {"kernels", "core", "dist"},
     "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
+    "lab": {"kernels", "core", "train", "lab"},
 }
 # The families of kernels, each with the families that it includes besides base and cuda.
 FAMILIES = {
@@ -85,6 +86,10 @@ INNER = {"core/ops/detail", "core/device/cuda"}
 OUTSIDE_ROOMS = {"core/ops.h"}
 PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
+# The lab's child processes run kernels: these include PRIVATE, and headers that only a compiler of kernels
+# reads, which are installed apart from those of the library.
+LAB_PROCESS = ("lab/device/", "lab/runner/")
+LAB_PROGRAM = ("lab/runner/main.cpp", "lab/driver/process.cpp")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 OTHER_SUFFIXES = {".hpp", ".hh", ".hxx", ".cc", ".cxx", ".c", ".inc", ".inl", ".ipp", ".tcc"}
 MAX_LINES = 400
@@ -129,15 +134,17 @@ ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
 KERNELS_SAMPLE = "samples/raw_pointers.cpp"  # shows how to call kernels without tensors
 ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
+# Sources as users of the lab write them.
+PLAIN_CUDA = ("lab/ladders/", "lab/exercises/", "tests/lab/")
 # Text that may stand in one place only: pattern, where it may (files, or folders that end in /),
 # what to do.
 ONE_PLACE = (
-    (re.compile(r"<<<"), ("samples/user_kernel/",), "a raw kernel launch; use launch()"),
+    (re.compile(r"<<<"), ("samples/user_kernel/", *PLAIN_CUDA), "a raw kernel launch; use launch()"),
     (re.compile(r"\bcu(da)?LaunchKernel"), ("kernels/cuda/launch.cu",),
      "a raw kernel launch; use launch()"),
     (re.compile(r"\b(asm|__asm|__asm__)\b"), ("kernels/cuda/primitives.cuh", "kernels/host/"),
      "inline assembly; make it a primitive"),
-    (re.compile(r"\b__shared__\b"), ("kernels/cuda/primitives.cuh",),
+    (re.compile(r"\b__shared__\b"), ("kernels/cuda/primitives.cuh", *PLAIN_CUDA),
      "__shared__; use shared_mem<Struct>()"),
 )
 
@@ -155,12 +162,16 @@ def code_only(text):
 
 
 def is_public(path):
-    private = path.stem.endswith("_internal") or "/".join(path.parts[-3:-1]) == PRIVATE
+    private = (path.stem.endswith("_internal") or "/".join(path.parts[-3:-1]) == PRIVATE or
+               "/lab/device/" in path.as_posix())
     return path.suffix == ".h" and not private
 
 
 def include_fault(folder, path, quote, name):
     """Why this include is wrong, or None."""
+    runs_kernels = any(f"/{place}" in path.as_posix() for place in LAB_PROCESS)
+    if runs_kernels and not name.startswith("binade/"):
+        return None
     if quote == '"':
         return f'"{name}": includes are written <binade/folder/file.h>'
     if name == "binade/build_config.h":  # written by CMake
@@ -173,7 +184,7 @@ def include_fault(folder, path, quote, name):
             return f"<{name}>: libraries include single headers of a layer"
         if target not in LAYERS[folder]:
             return f"<{name}>: {folder} may include {', '.join(sorted(LAYERS[folder]))} only"
-        if name.startswith(f"binade/{PRIVATE}/") and folder != "kernels":
+        if name.startswith(f"binade/{PRIVATE}/") and folder != "kernels" and not runs_kernels:
             return f"<{name}>: only kernels and tests may include {PRIVATE}"
         if is_public(path) and name.endswith("_internal.h"):
             return f"<{name}>: not installed, so a public header may not include it; declare what is needed"
@@ -301,6 +312,8 @@ def type_faults(root):
     """Types of one name in one namespace, which the linker takes for one."""
     first = {}
     for _, path in files(root, LAYERS):
+        if path.relative_to(root).as_posix().startswith(PLAIN_CUDA):
+            continue  # a program each
         for number, name in named_types(path.read_text()):
             if first.setdefault(name, path) != path:
                 yield path, number, f"{name} is also in {first[name].relative_to(root)}: give one another name"
@@ -345,7 +358,7 @@ def lint_sources(root):
             if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels\s*(::|;)", line):
                 yield path, number, "kernels:: in a user's program; give the name to namespace binade"
             ends = ENDS_PROCESS.search(line)
-            if ends and folder in LAYERS and name != ENDS_PROCESS_IN:
+            if ends and folder in LAYERS and name not in (ENDS_PROCESS_IN, *LAB_PROGRAM):
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"
 
 

@@ -69,6 +69,14 @@ TEST(CommandLine, BecomesPlainOptions) {
   EXPECT_EQ(dataset.folder, "d");
   EXPECT_EQ(dataset.report, "r.json");
   EXPECT_EQ(dataset.seed, 7u);
+  const auto kernel = parsed<KernelOptions>(
+      "kernel k.cu --case softmax:4x5 --json r.json --page p.html --compiler c++ --strict");
+  EXPECT_EQ(kernel.file, "k.cu");
+  EXPECT_EQ(kernel.case_and_shape, "softmax:4x5");
+  EXPECT_EQ(kernel.json, "r.json");
+  EXPECT_EQ(kernel.page, "p.html");
+  EXPECT_EQ(kernel.compiler, "c++");
+  EXPECT_TRUE(kernel.strict && !kernel.watch && !kernel.no_counts);
   parsed<OpClassesOptions>("op-classes");
   const auto format =
       parsed<FormatOptions>("format e4m3fn 1.3 --value=-2 --decode 126 --rounding toward-zero");
@@ -115,7 +123,7 @@ TEST(CommandLine, HasHelpForEveryCommand) {
   EXPECT_NE(parsed<HelpOptions>("--help").text.find("ring-lens "), std::string::npos);
   for (const char* command :
        {"doctor", "lens", "launch", "slurm", "slurm submit", "ring-lens", "checksum", "pack",
-        "inspect", "report", "diff", "runs", "watch", "format", "op-classes"}) {
+        "inspect", "report", "diff", "runs", "watch", "format", "kernel", "op-classes"}) {
     for (const char* flag : {" --help", " -h"}) {
       const std::string page = parsed<HelpOptions>(std::string(command) + flag).text;
       EXPECT_NE(page.find(text("Usage: binade ", command, " [OPTIONS]")), page.npos) << page;
@@ -140,7 +148,8 @@ TEST_P(WrongUse, IsOneLine) {
 
 constexpr const char* kCommands =
     "doctor, lens, replay, blackbox, launch, slurm, ring-lens, checksum, pack, inspect, report, "
-    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, bench, format, op-classes";
+    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, kernel, bench, format, "
+    "op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));
@@ -232,6 +241,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"report", "report: RUN is required"}, Mistake{"diff a", "diff: RUN_B is required"},
         Mistake{"watch a --interval 0",
                 "watch: --interval: got '0', expected a number from 0.05 to 3600"},
+        Mistake{"kernel --case softmax", "kernel: FILE is required"},
+        Mistake{"kernel k.cu", "kernel: --case is required"},
+        Mistake{"kernel k.cu --case gemm --json a --page a",
+                "kernel: --json and --page name one file"},
         Mistake{"op-classes x", "op-classes: The following argument was not expected: x"}));
 
 TEST(CommandLine, AnEmptyPathIsRefused) {
@@ -239,6 +252,7 @@ TEST(CommandLine, AnEmptyPathIsRefused) {
        {Words{"lens", ""}, Words{"lens", "a", "--html", ""}, Words{"checksum", ""},
         Words{"inspect", ""}, Words{"report", ""}, Words{"report", "a", "--html", ""},
         Words{"diff", "a", ""}, Words{"runs", ""}, Words{"watch", ""},
+        Words{"kernel", "", "--case", "gemm"}, Words{"kernel", "a", "--case", ""},
         Words{"ring-lens", "", "name"}, Words{"doctor", "--security", "--run", ""},
         Words{"launch", ""}, Words{"slurm", "submit", "--", ""}}) {
     const std::string message = refusal(words);

@@ -84,6 +84,7 @@ void add_checksum(CLI::App& app, Command& chosen);
 void add_pack(CLI::App& app, Command& chosen);
 void add_inspect(CLI::App& app, Command& chosen);
 void add_decode(CLI::App& app, Command& chosen);
+void add_kernel(CLI::App& app, Command& chosen);
 void add_verify_dataset(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_format(CLI::App& app, Command& chosen);

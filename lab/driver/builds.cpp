@@ -1,0 +1,115 @@
+#include <binade/lab/driver/builds_internal.h>
+
+#include <cstring>
+#include <sstream>
+
+namespace binade::lab {
+namespace {
+
+constexpr int kMostDeaths = 6;
+constexpr auto kCompileLimit = std::chrono::minutes(5);
+
+// The lines of the compiler's text that say an error, at most `most`.
+std::string errors_of(const std::string& text, int most) {
+  std::istringstream lines(text);
+  std::string out, line;
+  for (int shown = 0; shown < most && std::getline(lines, line);) {
+    if (line.find("error") != std::string::npos ||
+        line.find("undefined reference") != std::string::npos) {
+      out += (out.empty() ? "" : "\n") + line;
+      ++shown;
+    }
+  }
+  return out.empty() ? text.substr(0, 2000) : out;
+}
+
+void compile(const BuildJob& job, const std::string& program, BuildResult& result) {
+  const std::string errors = program + ".txt";
+  for (const auto& words : job.toolchain.commands(job.build, job.source, program)) {
+    Process compiler({words, errors, errors, {{"LC_ALL", "C"}}});
+    const ProcessEnd end = compiler.wait(kCompileLimit);
+    result.times.compile_seconds += end.seconds;
+    result.warnings = text_of_file(errors);
+    if (end.status != 0) {  // check() would escape the ends of lines
+      throw Error(text("kernel: the file does not compile:\n", errors_of(result.warnings, 5)));
+    }
+  }
+}
+
+// One line about the end of a child.
+std::string reason_of(const ProcessEnd& end, const std::string& errors) {
+  const size_t sanitizer = errors.find("ERROR: AddressSanitizer: ");
+  if (sanitizer != std::string::npos) {
+    const size_t begin = sanitizer + std::strlen("ERROR: AddressSanitizer: ");
+    return errors.substr(begin, errors.find('\n', begin) - begin);
+  }
+  if (end.late) {
+    return "did not end";
+  }
+  if (end.signal != 0) {
+    return text("ended by signal ", end.signal, " (", ::strsignal(end.signal), ")");
+  }
+  return errors.empty() ? text("ended with status ", end.status)
+                        : errors.substr(0, errors.find('\n'));
+}
+
+// The run after the last one that began; `whole` if that one ended.
+struct Progress {
+  uint32_t begun = 0;
+  bool any = false, whole = true;
+};
+Progress progress_of(const std::vector<Record>& records) {
+  Progress progress;
+  for (const Record& record : records) {
+    if (record.kind == RecordKind::begin) {
+      progress = {record.run, true, false};
+    } else if (record.kind == RecordKind::end) {
+      progress.whole = true;
+    }
+  }
+  return progress;
+}
+
+}  // namespace
+
+BuildResult run_build(const BuildJob& job) {
+  BuildResult result;
+  result.build = job.build;
+  result.times.name = name_of(job.build);
+  result.times.runs = static_cast<int>(job.problem.runs.size());
+  const std::string program = job.scratch / name_of(job.build);
+  compile(job, program, result);
+  write_text(program + ".problem", to_bytes(job.problem));
+  for (uint32_t first = 0; first < job.problem.runs.size();) {
+    const std::string records = text(program, ".records.", first), output = records + ".out",
+                      errors = records + ".err";
+    Process child({{program, program + ".problem", records, text(first)},
+                   output,
+                   errors,
+                   {{"ASAN_OPTIONS",
+                     "detect_leaks=0:halt_on_error=0:detect_container_overflow=0:"
+                     "handle_segv=1:handle_sigill=0"},
+                    {"UBSAN_OPTIONS", "print_stacktrace=0"}}});
+    const ProcessEnd end = child.wait(std::chrono::seconds(job.seconds));
+    result.times.run_seconds += end.seconds;
+    const std::vector<Record> of_child = records_from(text_of_file(records));
+    result.records.insert(result.records.end(), of_child.begin(), of_child.end());
+    if (first == 0) {
+      result.output = text_of_file(output);
+    }
+    if (end.status == 0) {
+      break;
+    }
+    const Progress progress = progress_of(of_child);
+    check(progress.any, "kernel: the ", name_of(job.build),
+          " build of the file does not start: ", reason_of(end, text_of_file(errors)));
+    result.deaths.push_back({progress.begun, reason_of(end, text_of_file(errors)), end.late});
+    first = progress.begun + 1;
+    if (end.late || result.deaths.size() >= kMostDeaths) {
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace binade::lab

@@ -1,0 +1,32 @@
+// Checks a file of plain CUDA C++ against a case, without a GPU: the kernels run on Binade's host
+// executor under a race detector, sanitizers and several schedules, and their results are compared
+// with a reference in double precision. docs/kernel_lab.md explains its use.
+#pragma once
+#include <binade/lab/cases/case.h>
+#include <binade/lab/driver/report.h>
+
+namespace binade::lab {
+
+struct CheckOptions {
+  std::string file = {};
+  // A name of case_names(), or a file that ends in .json; empty with `own`.
+  std::string name = {};
+  const Case* own = nullptr;  // a case made by the program
+  std::string shape = {};     // "4096x1024": counted beside the case's own shapes
+  std::string compiler = {};  // empty: CXX, g++, clang++ or c++
+  std::string root = {};      // the folder of the lab's files; empty: looked up
+  bool counts = true;         // count accesses of memory
+  int seconds = 60;           // after which a child process is ended
+};
+
+// There is no compiler, or the lab is not installed.
+class ToolchainError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Translates, compiles, runs and compares. Throws SourceError for a file that is not supported,
+// ToolchainError, and Error for a wrong case or shape and for a file that does not compile.
+Report check_kernel(const CheckOptions& options);
+
+}  // namespace binade::lab

@@ -1,0 +1,216 @@
+// Findings of all builds as issues: one for each kind, array and pair of lines.
+#include <binade/lab/driver/builds_internal.h>
+#include <binade/lab/runner/wire.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+namespace binade::lab {
+namespace {
+
+std::string place_of_side(const FoundSide& side) { return place_text(side.file, side.line); }
+
+std::string thread_text(const FoundSide& side, bool with_block) {
+  return (with_block ? "block " + side.block + " " : "") + "thread " + side.thread;
+}
+
+bool is_race(const Found& f) {
+  return f.kind == "race" || f.kind == "missing barrier" || f.kind == "copy in flight";
+}
+
+std::string headline_of(const Found& f) {
+  std::string line = f.first.line > 0 ? place_of_side(f.first) + "  " : "";
+  line += f.kind;
+  if (!f.order.empty()) {
+    line += " (" + f.order + ")";
+  }
+  if (!f.element.empty()) {
+    line += (f.kind == "out of bounds" ? ": " + f.first.act + " " : " on ") + f.element;
+  }
+  return line;
+}
+
+std::vector<std::string> details_of(const Found& f) {
+  std::vector<std::string> lines;
+  const bool blocks = f.second.block != f.first.block;
+  if (!f.second.act.empty() && f.first.line > 0) {
+    const std::string what = f.element.empty() ? "" : " " + f.element;
+    lines.push_back(text("block ", f.first.block, ": thread ", f.first.thread, " ", f.first.act,
+                         is_race(f) ? what : "", " at :", f.first.line, "; ",
+                         thread_text(f.second, blocks), " ", f.second.past, is_race(f) ? " it" : "",
+                         " at :", f.second.line));
+  } else if (f.first.line > 0) {
+    lines.push_back(text("block ", f.first.block, " thread ", f.first.thread, " (warp ",
+                         f.first.warp, " lane ", f.first.lane, "), kernel ", f.kernel));
+  }
+  if (!f.remedy.empty()) {
+    lines.push_back(is_race(f) && f.first.line != f.second.line && f.remedy.starts_with("__sync")
+                        ? text("no ", f.remedy, " between :", std::min(f.first.line, f.second.line),
+                               " and :", std::max(f.first.line, f.second.line))
+                        : "missing: " + f.remedy);
+  }
+  if (!f.first.inner_file.empty() && f.first.inner_line > 0) {
+    lines.push_back("in " + place_text(f.first.inner_file, f.first.inner_line));
+  }
+  if (!is_race(f) && !f.message.empty()) {
+    const size_t colon = f.message.find("): ");  // after "kernel k, block ..., thread (...)"
+    std::istringstream parts(colon == std::string::npos ? f.message : f.message.substr(colon + 3));
+    for (std::string part; std::getline(parts, part) && lines.size() < 10;) {
+      lines.push_back(part);
+    }
+  }
+  return lines;
+}
+
+// What tells issues apart: a race in one warp and one between warps are the same mistake.
+std::string key_of(const Found& f) {
+  const std::string a = place_of_side(f.first), b = place_of_side(f.second);
+  return (f.kind == "missing barrier" ? "race" : f.kind) + "|" + f.array + "|" + std::min(a, b) +
+         "|" + std::max(a, b);
+}
+
+// Between two lines of one block a barrier orders threads; for threads of one warp that of the warp
+// is enough.
+std::string remedy_of(const Found& f) {
+  const bool in_block = is_race(f) && f.kind != "copy in flight" && f.first.block == f.second.block;
+  const bool reads = f.order.find("read") != std::string::npos;
+  if (!in_block || !reads || f.first.line == f.second.line || f.first.line == 0) {
+    return f.remedy;
+  }
+  return f.first.warp == f.second.warp ? "__syncwarp()" : "__syncthreads()";
+}
+
+Issue& issue_for(Report& report, Found found) {
+  found.remedy = remedy_of(found);
+  const std::string key = key_of(found);
+  for (Issue& issue : report.issues) {
+    if (key_of(issue.found) == key) {
+      issue.found.count += found.count;
+      issue.found.elements = std::max(issue.found.elements, found.elements);
+      if (issue.found.remedy == "__syncwarp()" && found.remedy == "__syncthreads()") {
+        found.count = issue.found.count;  // between warps: that needs more
+        found.elements = issue.found.elements;
+        issue.found = found;
+        issue.headline = headline_of(found);
+        issue.details = details_of(found);
+      }
+      return issue;
+    }
+  }
+  report.issues.push_back(
+      {.found = found, .headline = headline_of(found), .details = details_of(found)});
+  return report.issues.back();
+}
+
+void add_deaths(Report& report, const BuildResult& build, const Problem& problem,
+                const std::set<uint32_t>& explained) {
+  for (const BuildResult::Death& death : build.deaths) {
+    if (explained.contains(death.run)) {
+      continue;
+    }
+    Found found;
+    found.kind = death.late ? "no end" : "crash";
+    found.gravity = Gravity::unsafe;
+    found.message = death.reason;
+    found.count = 1;
+    Issue& issue = issue_for(report, found);
+    issue.headline =
+        found.kind + ": the process of the " + name_of(build.build) + " build " + death.reason;
+    issue.details.clear();
+    issue.shapes.insert(problem.runs[death.run].shape);
+    issue.inputs.insert(problem.runs[death.run].inputs);
+    issue.builds.insert(name_of(build.build));
+  }
+}
+
+// A finding without a line says nothing beside one with a line on the same array.
+void drop_blunt_issues(Report& report) {
+  const auto is_sharper = [](const Issue& sharp, const Issue& blunt) {
+    return sharp.found.first.line > 0 && sharp.found.kind == blunt.found.kind &&
+           sharp.found.array == blunt.found.array;
+  };
+  const std::vector<Issue> all = report.issues;
+  std::erase_if(report.issues, [&](const Issue& issue) {
+    const bool blunt = issue.found.first.line == 0;
+    const bool is_crash = issue.found.kind == "crash" || issue.found.kind == "no end";
+    return blunt && std::any_of(all.begin(), all.end(), [&](const Issue& other) {
+             return is_sharper(other, issue) || (is_crash && other.found.first.line > 0 &&
+                                                 other.found.gravity == Gravity::unsafe);
+           });
+  });
+}
+
+}  // namespace
+
+std::string place_text(const std::string& file, int line) {
+  const std::string name = std::filesystem::path(file).filename().string();
+  return line > 0 ? text(name, ":", line) : name;
+}
+
+void add_findings(Report& report, const Evidence& evidence) {
+  for (size_t b = 0; b < evidence.builds.size(); ++b) {
+    const BuildResult& build = evidence.builds[b];
+    const Problem& problem = evidence.problems[b];
+    std::set<uint32_t> whole, explained;
+    for (const Record& record : build.records) {
+      if (record.kind == RecordKind::end) {
+        whole.insert(record.run);
+      }
+    }
+    for (const Record& record : build.records) {
+      const bool early = record.kind == RecordKind::early && !whole.contains(record.run);
+      if (record.kind != RecordKind::finding && !early) {
+        continue;
+      }
+      WireReader in(record.payload);
+      const Found found = read_found(in);
+      if (found.kind == "non-deterministic") {
+        report.same_bits = false;
+      }
+      Issue& issue = issue_for(report, found);
+      issue.shapes.insert(problem.runs[record.run].shape);
+      issue.inputs.insert(problem.runs[record.run].inputs);
+      issue.builds.insert(name_of(build.build));
+      explained.insert(record.run);
+    }
+    add_deaths(report, build, problem, explained);
+  }
+  drop_blunt_issues(report);
+}
+
+void add_compiler_warnings(Report& report, const BuildResult& build) {
+  static const std::regex form(
+      R"(^(.*):(\d+):\d+: warning: (.*) \[-W(?:maybe-|conditional-|sometimes-)?uninitialized\]$)");
+  std::istringstream lines(build.warnings);
+  std::set<std::string> seen;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch parts;
+    if (!std::regex_match(line, parts, form) || !seen.insert(line).second) {
+      continue;
+    }
+    Found found;
+    found.kind = "uninitialised variable";
+    found.gravity = Gravity::unsafe;
+    found.first.act = "reads";
+    found.first.file = parts[1];
+    found.first.line = std::stoi(parts[2]);
+    found.message = parts[3];
+    found.count = 1;
+    report.issues.push_back({.found = found,
+                             .headline = text(place_text(found.first.file, found.first.line),
+                                              "  uninitialised variable: ", found.message),
+                             .builds = {"compiler"}});
+  }
+}
+
+void sort_issues(Report& report) {
+  const auto rank = [](const Issue& i) {
+    return std::make_tuple(i.found.gravity, i.found.first.line == 0, i.found.first.line);
+  };
+  std::stable_sort(report.issues.begin(), report.issues.end(),
+                   [&](const Issue& a, const Issue& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace binade::lab

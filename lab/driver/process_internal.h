@@ -1,0 +1,58 @@
+// Child processes of the lab: compilers and runners.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace binade::lab {
+
+// A folder that is removed with all in it.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+struct ProcessEnd {
+  int status = 0;      // exit status; -1: ended by a signal
+  int signal = 0;      // 0: none
+  bool late = false;   // was ended because it took too long
+  double seconds = 0;  // from start to end
+};
+
+// A started process. The destructor ends it.
+class Process {
+ public:
+  struct Start {
+    std::vector<std::string> words = {};   // the program, looked up in PATH, and its arguments
+    std::string output = {}, errors = {};  // files; may be the same; empty: nowhere
+    std::vector<std::pair<std::string, std::string>> variables = {};
+  };
+  explicit Process(const Start& start);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Waits at most until `limit` after the start, then ends it.
+  ProcessEnd wait(std::chrono::milliseconds limit);
+  void kill();
+
+ private:
+  int pid_ = -1;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+// The file's text; empty if it cannot be read.
+std::string text_of_file(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+// The program in PATH, or "" if there is none.
+std::string find_program(const std::string& name);
+
+}  // namespace binade::lab

@@ -1,0 +1,136 @@
+// The report as text for a terminal.
+#include <binade/kernels/base/error.h>
+#include <binade/lab/driver/numbers_internal.h>
+#include <binade/lab/driver/report.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace binade::lab {
+namespace {
+
+template <class Words>
+std::string joined(const Words& words, const char* separator) {
+  std::string all;
+  for (const std::string& word : words) {
+    all += (all.empty() ? "" : separator) + word;
+  }
+  return all;
+}
+
+std::string fixed(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string bytes_text(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB"};
+  int unit = 0;
+  for (; bytes >= 1024 && unit < 3; ++unit) {
+    bytes /= 1024;
+  }
+  return fixed(bytes, unit == 0 || bytes >= 100 ? 0 : 1) + " " + units[unit];
+}
+
+std::string issue_text(const Issue& issue) {
+  std::string out = "  " + padded(name_of(issue.found.gravity), 12) + issue.headline + "\n";
+  for (const std::string& detail : issue.details) {
+    out += std::string(14, ' ') + detail + "\n";
+  }
+  std::string where;
+  if (issue.found.count > 1) {
+    where = text(issue.found.count, " times");
+    if (issue.found.elements > 1) {
+      where += text(", ", issue.found.elements, " elements");
+    }
+  }
+  if (!issue.shapes.empty() && issue.found.gravity != Gravity::performance) {
+    where += (where.empty() ? "" : "; ") + ("shapes " + joined(issue.shapes, " ")) + "; inputs " +
+             joined(issue.inputs, ", ");
+  }
+  return where.empty() ? out : out + std::string(14, ' ') + "[" + where + "]\n";
+}
+
+std::string ratio_text(uint64_t a, uint64_t b) {
+  return b == 0 ? "-" : fixed(static_cast<double>(a) / static_cast<double>(b), 2);
+}
+
+std::string counts_text(const Counts& counts) {
+  std::string out = "  counts of shape " + counts.shape + ", a request is one of a warp" +
+                    (counts.compared ? "" : "; too large to compare its numbers") + "\n";
+  out += "  " + padded("line", 6) + padded("", 44) + padded("requests", 10) +
+         padded("sectors (ideal)", 17) + padded("passes (ideal)", 16) + "lanes\n";
+  for (const LineCount& line : counts.lines) {
+    const FoundAccess& a = line.access;
+    const std::string what = a.atomic ? "atomic" : a.write ? "write" : "read";
+    out += "  " + padded(text(line.line), 6) + padded(line.code.substr(0, 42), 44) +
+           padded(text(a.requests), 10);
+    out += padded(a.shared ? ""
+                           : ratio_text(a.sectors, a.requests) + " (" +
+                                 ratio_text(a.ideal_sectors, a.requests) + ")",
+                  17);
+    out += padded(a.shared ? ratio_text(a.passes, a.requests) + " (" +
+                                 ratio_text(a.ideal_passes, a.requests) + ")"
+                           : "",
+                  16);
+    out += ratio_text(a.lanes, a.requests) + "  " + (a.shared ? "shared " : "global ") + what;
+    if (a.atomic) {
+      out += ", " + ratio_text(a.conflicts, a.requests) + " lanes on one address";
+    }
+    out += "\n";
+  }
+  const double compulsory = static_cast<double>(counts.compulsory_bytes);
+  out += text("  counted on ", counts.sampled, " of ", counts.blocks, " blocks; bytes requested ",
+              bytes_text(static_cast<double>(counts.requested_bytes)), ", compulsory ",
+              bytes_text(compulsory), " (each input and output once): ",
+              fixed(static_cast<double>(counts.requested_bytes) / std::max(compulsory, 1.0), 2),
+              " x; ", fixed(counts.flops / std::max(compulsory, 1.0), 2), " operations a byte\n");
+  for (const Bound& bound : counts.bounds) {
+    out += "  " + padded(bound.gpu, 16) + "not below " +
+           fixed(std::max(bound.memory_us, bound.compute_us), 3) + " us (" +
+           (bound.memory_us >= bound.compute_us ? "bytes" : "operations") + ")\n";
+  }
+  return out + "  Bounds from the vendor's peak rates; they predict no time.\n";
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string out = report.file + "  case " + report.case_name + ": " + joined(report.shapes, " ") +
+                    ", inputs " + joined(report.inputs, ", ") + "; " + report.elements + "\n";
+  out += "  compiled    ";
+  for (const CompiledBuild& build : report.builds) {
+    out += build.name + " " + fixed(build.compile_seconds, 1) + " s  ";
+  }
+  out += "run ";
+  for (const CompiledBuild& build : report.builds) {
+    out += " " + build.name + " " + fixed(build.run_seconds, 1) + " s";
+  }
+  out += "\n";
+  if (report.right()) {
+    out += "  RIGHT       worst error " + fixed(report.worst_error, 2) + " of what is allowed" +
+           (report.same_bits ? ", same bits in all schedules" : "") +
+           text(", ", report.runs, " results\n");
+  }
+  for (const Issue& issue : report.issues) {
+    out += issue_text(issue);
+  }
+  if (!report.right() && !report.hint.empty()) {
+    out += "  hint        " + report.hint + "\n";
+  }
+  if (!report.output.empty()) {
+    out += "  printed     " + report.output.substr(0, report.output.find('\n')) + "\n";
+  }
+  if (!report.counts.lines.empty()) {
+    out += counts_text(report.counts);
+  }
+  return out;
+}
+
+}  // namespace binade::lab

@@ -1,0 +1,15 @@
+// The executor's findings and counts as the lab's.
+#pragma once
+#include <binade/kernels/host/access_report.h>
+#include <binade/kernels/host/findings.h>
+#include <binade/lab/runner/events_internal.h>
+#include <binade/lab/runner/found.h>
+
+namespace binade::lab {
+
+Found found_from(const kernels::host::Finding& finding);
+FoundAccess found_from(const kernels::host::AccessRow& row);
+FoundLaunch found_from(const KernelShape& shape);
+FoundNumber found_from(const NumberNote& note);
+
+}  // namespace binade::lab

@@ -1,0 +1,80 @@
+// What a child process found, without the executor's types: the lab itself has no executor in it.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace binade::lab {
+
+class WireWriter;
+class WireReader;
+
+enum class Gravity : uint8_t { unsafe, wrong, warning, performance };
+const char* name_of(Gravity gravity);
+
+// One of the two threads.
+struct FoundSide {
+  std::string act = {};   // "reads", "writes", ...; empty: there is no such side
+  std::string past = {};  // "read", "wrote", ...
+  std::string file = {};
+  int32_t line = 0;             // 0: not known
+  std::string inner_file = {};  // the place in a helper that the line calls
+  int32_t inner_line = 0;
+  std::string block = {}, thread = {};  // "(1,0,0)"
+  int32_t warp = 0, lane = 0;
+};
+
+struct Found {
+  std::string kind = {};  // "race", "out of bounds", ...
+  Gravity gravity = Gravity::unsafe;
+  std::string kernel = {};
+  FoundSide first = {}, second = {};
+  std::string element = {};  // "tile[33]"
+  std::string array = {};
+  int64_t index = 0, length = 0;  // of the array, in elements
+  std::string remedy = {};        // "__syncthreads()"
+  std::string order = {};         // of races: "write after read"
+  std::string message = {};
+  bool ended = false;  // the launch ended with it
+  uint64_t count = 0, elements = 0;
+};
+
+void write(WireWriter& out, const Found& found);
+Found read_found(WireReader& in);
+
+// A row of the access report: what the warps of a kernel asked for at one line.
+struct FoundAccess {
+  std::string kernel = {}, file = {};
+  int32_t line = 0;
+  bool shared = false, atomic = false, write = false;
+  uint64_t requests = 0;
+  uint64_t lanes = 0, possible_lanes = 0;   // fewer lanes than possible: a warp that diverged
+  uint64_t sectors = 0, ideal_sectors = 0;  // of global memory
+  uint64_t passes = 0, ideal_passes = 0;    // of shared memory
+  uint64_t bytes = 0;                       // that lanes asked for, each byte of a request once
+  uint64_t conflicts = 0;  // of atomics: lanes on one address; `requests` without contention
+};
+void write(WireWriter& out, const FoundAccess& row);
+FoundAccess read_access(WireReader& in);
+
+struct FoundLaunch {
+  std::string kernel = {};
+  int32_t line = 0;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint64_t shared_bytes = 0;  // dynamic
+};
+void write(WireWriter& out, const FoundLaunch& launch);
+FoundLaunch read_launch(WireReader& in);
+
+// A finite number that became infinite.
+struct FoundNumber {
+  std::string event = {};  // "exp", "__half"
+  float value = 0;         // the first one
+  std::string file = {};
+  int32_t line = 0;
+  std::string block = {}, thread = {};
+  uint64_t count = 0;
+};
+void write(WireWriter& out, const FoundNumber& number);
+FoundNumber read_number(WireReader& in);
+
+}  // namespace binade::lab

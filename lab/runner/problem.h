@@ -1,0 +1,63 @@
+// What a child process of the lab runs, and what it answers. The parent writes a problem to a file;
+// the child appends records to another one, each at once, so that a child that dies leaves what it
+// had found.
+#pragma once
+#include <binade/lab/source/translate.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace binade::lab {
+
+// One argument of one run.
+struct ProblemArgument {
+  std::string name = {};
+  Passing passing = Passing::value;
+  Element element = Element::f32;
+  bool is_output = false;                   // not written yet when solve() begins
+  int64_t count = 0;                        // elements of an array
+  int64_t row_elements = 0, row_pitch = 0;  // of an array with a leading dimension, else 0
+  std::string bytes = {};                   // the elements of an input, or the value
+};
+
+// One call of solve() in each schedule.
+struct ProblemRun {
+  std::string shape = {}, inputs = {};
+  std::vector<ProblemArgument> arguments = {};
+  int32_t schedules = 1;        // 1: forward; 2: also reverse; 3: all
+  bool counts = false;          // counts accesses, in the race build
+  uint64_t sampled_blocks = 0;  // of each launch; 0: all
+};
+
+struct Problem {
+  uint64_t step_limit = 0;
+  std::vector<ProblemRun> runs = {};
+};
+
+std::string to_bytes(const Problem& problem);
+Problem problem_from(std::string_view bytes);
+
+enum class RecordKind : uint8_t {
+  begin,    // run
+  outputs,  // run, schedule, name, bytes: after each schedule
+  failed,   // run, schedule, text: solve() threw
+  finding,  // run, Found (found.h)
+  early,    // the same, at its first occurrence
+  count,    // run, FoundAccess
+  launch,   // run, FoundLaunch
+  number,   // run, FoundNumber
+  end,      // run
+};
+
+// A record: its kind, the run, and what follows as in RecordKind.
+struct Record {
+  RecordKind kind = RecordKind::begin;
+  uint32_t run = 0;
+  std::string payload = {};
+};
+// All whole records; a record that was cut off at the end is left out.
+std::vector<Record> records_from(std::string_view bytes);
+std::string to_bytes(const Record& record);
+
+}  // namespace binade::lab
