@@ -225,6 +225,13 @@ void end_block(const Executor& x) {
   counter.constant_pages.clear();
 }
 
+void together(const Executor& x, const char* what, Site site, int lanes) {
+  const std::string file = site.file == nullptr ? "?" : site.file;
+  TogetherRow& row = counted().together[{x.grid.kernel, file, site.line, what}];
+  row.warps += static_cast<uint64_t>((lanes + 31) / 32);
+  row.lanes += static_cast<uint64_t>(lanes);
+}
+
 void begin_launch(const Executor& x) {
   LaunchRow& launch = counted().launches[x.grid.kernel];
   ++launch.launches;

@@ -14,6 +14,7 @@ namespace binade::kernels::host::count {
 void access(const Executor& x, const race::Access& access, Place place);
 void basic_block(const Executor& x, Place place);
 void begin_launch(const Executor& x);
+void together(const Executor& x, const char* what, Site site, int lanes);
 void end_block(const Executor& x);  // turns the accesses of the block into requests
 
 // One request of a warp: the lanes that take part, and what each one asks for.
@@ -59,6 +60,8 @@ struct Key {
 struct Counted {
   std::map<Key, std::pair<Place, Totals>> accesses;
   std::map<std::pair<std::string, uint32_t>, std::pair<Place, ExecutionRow>> executions;
+  // By kernel, file, line and name.
+  std::map<std::tuple<std::string, std::string, int, std::string>, TogetherRow> together;
   std::map<std::string, LaunchRow> launches;
   TouchMap touched;
 };

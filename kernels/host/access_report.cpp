@@ -265,6 +265,16 @@ std::vector<ExecutionRow> execution_report() {
   return report;
 }
 
+std::vector<TogetherRow> together_report() {
+  std::vector<TogetherRow> report;
+  for (const auto& [place, counted] : count::counted().together) {
+    TogetherRow row = counted;
+    std::tie(row.kernel, row.file, row.line, row.what) = place;
+    report.push_back(std::move(row));
+  }
+  return report;
+}
+
 std::vector<LaunchRow> launch_report() {
   std::vector<LaunchRow> report;
   for (const auto& [kernel, launch] : count::counted().launches) {
@@ -277,6 +287,7 @@ void reset_access_report() {
   count::Counted& counted = count::counted();
   counted.accesses.clear();
   counted.executions.clear();
+  counted.together.clear();
   counted.launches.clear();
   counted.touched.clear();
 }
@@ -291,6 +302,7 @@ TouchedBytes touched_bytes(const void* begin, size_t bytes) {
 
 std::vector<AccessRow> access_report() { return {}; }
 std::vector<ExecutionRow> execution_report() { return {}; }
+std::vector<TogetherRow> together_report() { return {}; }
 std::vector<LaunchRow> launch_report() { return {}; }
 void reset_access_report() {}
 TouchedBytes touched_bytes() { return {}; }

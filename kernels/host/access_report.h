@@ -75,10 +75,21 @@ struct ExecutionRow {
   uint64_t possible_lanes = 0;  // what they would be without divergence
 };
 
+// What the lanes of a warp do together at a line: barriers, shuffles, votes, products of matrices.
+struct TogetherRow {
+  std::string kernel;
+  std::string file;
+  int line = 0;
+  std::string what;    // "__syncthreads", "__shfl_down_sync", "mma_sync", ...
+  uint64_t warps = 0;  // how often a warp did it; a barrier of 256 threads counts 8
+  uint64_t lanes = 0;  // that took part
+};
+
 // Rows since the last reset, in the order of kernel, file and line.
 std::vector<AccessRow> access_report();
 std::vector<LaunchRow> launch_report();
 std::vector<ExecutionRow> execution_report();
+std::vector<TogetherRow> together_report();
 void reset_access_report();
 
 // Different bytes of global memory that kernels touched since the last reset. The memory traffic

@@ -69,6 +69,7 @@ void barrier(int id, int count, Site site) {
   barrier.arrived = 0;
   x.stalled_steps = 0;
   race::join_barrier(x, id);
+  race::count_together(x, self.what, site, expected);
   self.barriers += id == 0;
   for (int i = 0; i < x.thread_count; ++i) {
     Thread& thread = x.threads[static_cast<size_t>(i)];

@@ -227,6 +227,12 @@ void begin_block(Executor& x) {
   d.block_generation = ++d.generation;
   d.clocks.begin_block(x.thread_count, static_cast<uint32_t>(x.block));
 }
+void count_together(const Executor& x, const char* what, Site site, int lanes) {
+  if (x.options.count_accesses) {
+    count::together(x, what, site, lanes);
+  }
+}
+
 void end_block(Executor& x) {
   settle_stores(x);
   if (x.options.count_accesses) {

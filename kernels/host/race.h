@@ -40,6 +40,8 @@ void access_by_instruction(Executor& x, const Access& access, const void* instru
 // Joins the clocks of the current thread and of those that wait at a barrier.
 void join_barrier(Executor& x, int id);
 void join_warp(Executor& x, uint32_t lanes);  // of the current warp
+// Lanes of one warp or block did something together: for the access report.
+void count_together(const Executor& x, const char* what, Site site, int lanes);
 void fence(Executor& x);
 void atomic_order(Executor& x, const void* address);  // for an atomic of the current thread
 
@@ -55,6 +57,7 @@ inline void end_block(Executor&) {}
 inline void access(Executor&, const Access&, Site) {}
 inline void join_barrier(Executor&, int) {}
 inline void join_warp(Executor&, uint32_t) {}
+inline void count_together(const Executor&, const char*, Site, int) {}
 inline void fence(Executor&) {}
 inline void atomic_order(Executor&, const void*) {}
 

@@ -74,6 +74,7 @@ void collective(const Collective& call, void* io, Site site) {
   void* ios[32];
   for_lanes(lanes, [&](int i) { ios[i] = x.threads[static_cast<size_t>(first + i)].io; });
   call.exchange(ios, lanes);
+  race::count_together(x, call.what, site, std::popcount(lanes));
   x.stalled_steps = 0;
   if (call.orders_memory) {
     race::join_warp(x, lanes);

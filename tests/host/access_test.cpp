@@ -146,6 +146,24 @@ TEST_F(CountedAccesses, ShowDivergence) {
   EXPECT_EQ(access_report()[0].active_share(), 0.25);
 }
 
+TEST_F(CountedAccesses, HaveBarriersAndWarpFunctionsBesideThem) {
+  int y[32] = {};
+  const int line = run_together(y);
+  const std::vector<TogetherRow> rows = together_report();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].what, "__syncthreads");
+  EXPECT_EQ(rows[0].line, line);
+  EXPECT_EQ(rows[0].warps, 4u);  // 48 threads are two warps
+  EXPECT_EQ(rows[0].lanes, 96u);
+  EXPECT_EQ(rows[1].what, "__shfl_xor_sync");
+  EXPECT_EQ(rows[1].line, line + 4);
+  EXPECT_EQ(rows[1].warps, 6u);
+  EXPECT_EQ(rows[1].lanes, 96u);
+  EXPECT_EQ(rows[1].kernel, "together_kernel");
+  reset_access_report();
+  EXPECT_TRUE(together_report().empty());
+}
+
 TEST_F(CountedAccesses, BecomeFindings) {
   const auto kinds = [&](AccessPattern pattern) {
     reset_access_report();

@@ -89,6 +89,18 @@ __global__ void divergent_kernel(float* y) {
   }
 }
 
+constexpr int kTogether = __LINE__;
+__global__ void together_kernel(int* y) {
+  __syncthreads();
+  if (threadIdx.x < 16) {
+    int value = 0;
+    for (int i = 0; i < 3; ++i) {
+      value += __shfl_xor_sync(0xffff, static_cast<int>(threadIdx.x), 1);
+    }
+    y[blockIdx.x * 16 + threadIdx.x] = value;
+  }
+}
+
 }  // namespace
 
 void run_access_pattern(AccessPattern pattern, void* memory, float* out) {
@@ -103,6 +115,11 @@ void run_with_arguments(const float* x, float* y, int blocks) {
 int run_divergent(float* y) {
   run({"divergent_kernel", 1, 32, 0}, divergent_kernel, y);
   return kDivergent + 3;
+}
+
+int run_together(int* y) {
+  run({"together_kernel", 2, 48, 0}, together_kernel, y);
+  return kTogether + 2;
 }
 
 }  // namespace binade::kernels::host

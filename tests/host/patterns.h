@@ -35,5 +35,8 @@ void run_access_pattern(AccessPattern pattern, void* memory, float* out);
 void run_with_arguments(const float* x, float* y, int blocks);
 // A branch that 8 of 32 lanes take; returns its line.
 int run_divergent(float* y);
+// Two blocks of 48 threads at a barrier, then 16 lanes of each that shuffle three times; returns
+// the line of the barrier, four lines before the shuffle. Writes 32 numbers.
+int run_together(int* y);
 
 }  // namespace binade::kernels::host
