@@ -44,7 +44,7 @@ Case reduce_case() {
   c.size_order = {"n"};
   c.shapes = kLengths;
   c.inputs = {{"normal"}, {"large", false}, {"-inf"}, {"equal"}, {"nan"}};
-  c.lesson = "lesson 4, \"reductions and races\"";
+  c.lesson = "lesson 4, \"reductions, races and determinism\"";
   c.fill = fill_terms;
   c.reference = [](const Numbers& numbers) -> std::map<std::string, Expected> {
     const Expected sums = prefix_sums(numbers);
@@ -62,7 +62,7 @@ Case scan_case() {
   c.size_order = {"n"};
   c.shapes = kLengths;
   c.inputs = {{"normal"}, {"large", false}, {"equal"}, {"nan"}};
-  c.lesson = "lesson 4, \"reductions and races\"";
+  c.lesson = "lesson 4, \"reductions, races and determinism\"";
   c.fill = fill_terms;
   c.reference = [](const Numbers& numbers) -> std::map<std::string, Expected> {
     return {{"y", prefix_sums(numbers)}};
@@ -85,7 +85,7 @@ Case histogram_case() {
               {{"n", 1000}, {"bins", 64}},
               {{"n", 20011}, {"bins", 256}}};
   c.inputs = {{"normal"}, {"large"}, {"equal"}};
-  c.lesson = "lesson 4, \"reductions and races\"";
+  c.lesson = "lesson 4, \"reductions, races and determinism\"";
   c.fill = [](Numbers& numbers, const std::string& set) {
     CaseRandom random(numbers.seed);
     const int64_t bins = numbers.size("bins");

@@ -10,6 +10,8 @@ constexpr uint64_t kStepLimit = uint64_t{1} << 22;
 constexpr uint64_t kSampledBlocks = 64;
 // A named shape with more work than this is counted, but its numbers are not compared.
 constexpr double kMostElements = 1 << 22, kMostFlops = 2e8;
+// With no more than that it is counted on all of its blocks.
+constexpr double kWholeElements = 1 << 17, kWholeFlops = 4e6;
 
 // What the builds are to run. The runs of the plain build have references.
 struct Plan {
@@ -46,7 +48,8 @@ class Planner {
     if (counts) {
       ProblemRun counting = prepare_run(of_, parameters_, {plan_.counted, "normal", 1}, false).run;
       counting.counts = true;
-      counting.sampled_blocks = named ? kSampledBlocks : 0;
+      counting.sampled_blocks =
+          named && !fits(*named, kWholeElements, kWholeFlops) ? kSampledBlocks : 0;
       problem(Build::race).runs.push_back(std::move(counting));
     }
     for (Problem& problem : plan_.problems) {
@@ -84,12 +87,15 @@ class Planner {
       add_run({choice.sizes, inputs, 2}, 1, "second call");
     }
   }
-  void add_named(const Sizes& sizes) {
+  bool fits(const Sizes& sizes, double most_elements, double most_flops) const {
     double elements = 0;
     for (const CaseParameter& p : of_.parameters) {
       elements += p.extents.empty() ? 0 : static_cast<double>(of_.count(p, sizes));
     }
-    plan_.numbers_of_named = elements <= kMostElements && of_.flops(sizes) <= kMostFlops;
+    return elements <= most_elements && of_.flops(sizes) <= most_flops;
+  }
+  void add_named(const Sizes& sizes) {
+    plan_.numbers_of_named = fits(sizes, kMostElements, kMostFlops);
     if (plan_.numbers_of_named) {
       add_run({sizes, "normal", 1}, 1);
     }

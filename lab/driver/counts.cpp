@@ -122,6 +122,9 @@ void add_counts(Report& report, const Evidence& evidence, const Sizes& sizes) {
       } else {
         add_rows(total, row);
       }
+    } else if (record.kind == RecordKind::together) {
+      const FoundTogether row = read_together(in);
+      counts.together.push_back({line_of_file(row.file, row.line), row});
     } else if (record.kind == RecordKind::launch) {
       counts.launches.push_back(read_launch(in));
     }

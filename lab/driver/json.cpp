@@ -80,6 +80,7 @@ std::string issue_json(const Issue& issue) {
 std::string line_json(const LineCount& line) {
   const FoundAccess& a = line.access;
   return Members()
+      .text_of("file", a.file)
       .number("line", line.line)
       .text_of("kernel", line.kernel)
       .text_of("memory", a.shared ? "shared" : "global")
@@ -98,6 +99,17 @@ std::string line_json(const LineCount& line) {
       .object();
 }
 
+std::string together_json(const TogetherCount& count) {
+  return Members()
+      .text_of("file", count.row.file)
+      .number("line", count.row.line)
+      .text_of("kernel", count.row.kernel)
+      .text_of("what", count.row.what)
+      .number("warps", count.row.warps)
+      .number("lanes", count.row.lanes)
+      .object();
+}
+
 std::string counts_json(const Counts& counts) {
   return Members()
       .text_of("shape", counts.shape)
@@ -108,6 +120,7 @@ std::string counts_json(const Counts& counts) {
       .number("compulsory_bytes", counts.compulsory_bytes)
       .number("operations", counts.flops)
       .add("lines", array_of(counts.lines, line_json))
+      .add("together", array_of(counts.together, together_json))
       .add("bounds", array_of(counts.bounds,
                               [](const Bound& b) {
                                 return Members()

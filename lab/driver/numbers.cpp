@@ -279,6 +279,9 @@ std::string place_of(const CaseParameter& array, const Sizes& sizes, int64_t ind
 }
 
 std::string number_text(double value) {
+  if (std::isnan(value)) {
+    return "nan";  // whatever its sign
+  }
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.6g", value);
   return digits;

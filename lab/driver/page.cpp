@@ -60,6 +60,17 @@ std::string counts_table(const Counts& counts) {
   return page::table_of(table);
 }
 
+std::string together_table(const Counts& counts) {
+  page::TableText table;
+  table.caption = "Barriers and warp functions by source line: how often a warp came to each.";
+  table.head = {"line", "what", "warps", "lanes"};
+  for (const TogetherCount& count : counts.together) {
+    table.rows.push_back({text(count.row.line), count.row.what, text(count.row.warps),
+                          average(count.row.lanes, count.row.warps)});
+  }
+  return counts.together.empty() ? "" : page::table_of(table);
+}
+
 std::string bounds_table(const Counts& counts) {
   page::TableText table;
   table.caption =
@@ -107,7 +118,8 @@ std::string to_page(const Report& report, const std::string& source) {
   std::string out =
       page::head("Kernel " + report.case_name) + page::table_of(verdict) + issues_table(report);
   if (!report.counts.lines.empty()) {
-    out += counts_table(report.counts) + bounds_table(report.counts);
+    out +=
+        counts_table(report.counts) + together_table(report.counts) + bounds_table(report.counts);
   }
   return out + source_table(report, source) + page::foot();
 }

@@ -29,6 +29,12 @@ struct LineCount {
   FoundAccess access = {};
 };
 
+// Of one source line.
+struct TogetherCount {
+  std::string code = {};  // the text of the line
+  FoundTogether row = {};
+};
+
 struct Bound {
   std::string gpu = {};
   double memory_us = 0;   // compulsory bytes at the memory's peak rate
@@ -40,8 +46,9 @@ struct Counts {
   bool compared = true;              // the numbers of this shape, too
   uint64_t blocks = 0, sampled = 0;  // of the grids; sampled 0: all
   std::vector<LineCount> lines = {};
-  uint64_t requested_bytes = 0;   // of global memory, scaled to all blocks
-  uint64_t compulsory_bytes = 0;  // each input and output once
+  std::vector<TogetherCount> together = {};  // barriers and warp functions
+  uint64_t requested_bytes = 0;              // of global memory, scaled to all blocks
+  uint64_t compulsory_bytes = 0;             // each input and output once
   double flops = 0;
   std::vector<FoundLaunch> launches = {};
   std::vector<Bound> bounds = {};

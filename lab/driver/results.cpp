@@ -106,7 +106,7 @@ class NumberCheck {
       const ProblemRun& run = evidence_.runs[key.first].run;
       const auto before = key.first == 0 ? first.end() : first.find({key.first - 1, key.second});
       if (run.inputs == "second call" && wrong_.contains(key) && before != first.end() &&
-          before->second == bytes) {
+          !wrong_.contains(before->first) && before->second == bytes) {
         Found found;
         found.kind = "cached output";
         found.gravity = Gravity::wrong;

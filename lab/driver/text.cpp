@@ -85,6 +85,11 @@ std::string counts_text(const Counts& counts) {
     }
     out += "\n";
   }
+  for (const TogetherCount& count : counts.together) {
+    out += "  " + padded(text(count.row.line), 6) + padded(count.code.substr(0, 42), 44) +
+           padded(text(count.row.warps), 10) + std::string(33, ' ') +
+           ratio_text(count.row.lanes, count.row.warps) + "  " + count.row.what + "\n";
+  }
   const double compulsory = static_cast<double>(counts.compulsory_bytes);
   out += text("  counted on ", counts.sampled, " of ", counts.blocks, " blocks; bytes requested ",
               bytes_text(static_cast<double>(counts.requested_bytes)), ", compulsory ",

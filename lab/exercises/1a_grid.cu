@@ -1,7 +1,7 @@
 // Exercise 1a, threads and memory: the last rows are missing.
 // Fault: one of the two numbers of blocks is rounded down.
 //
-// Check: check_kernel lab/exercises/1a_grid.cu --case transpose
+// Check: binade kernel lab/exercises/1a_grid.cu --case transpose
 #include <cuda_runtime.h>
 
 __global__ void transpose(const float* in, float* out, int rows, int cols) {

@@ -1,7 +1,7 @@
 // Exercise 1b, threads and memory: threads that have no element.
 // Fault: the grid is rounded up, so some threads lie outside of the matrix. What may they do?
 //
-// Check: check_kernel lab/exercises/1b_guard.cu --case transpose
+// Check: binade kernel lab/exercises/1b_guard.cu --case transpose
 #include <cuda_runtime.h>
 
 __global__ void transpose(const float* in, float* out, int rows, int cols) {

@@ -1,7 +1,7 @@
 // Exercise 1c, threads and memory: which row is mine?
 // Gap: compute the row of this thread from blockIdx, blockDim and threadIdx.
 //
-// Check: check_kernel lab/exercises/1c_index.cu --case softmax
+// Check: binade kernel lab/exercises/1c_index.cu --case softmax
 #include <cuda_runtime.h>
 
 __global__ void softmax(const float* in, float* out, int rows, int cols) {

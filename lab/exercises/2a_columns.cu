@@ -1,7 +1,7 @@
 // Exercise 2a, coalescing: right, but 32 sectors a request.
 // Fault: neighbouring threads take neighbouring rows. Change the two index lines only.
 //
-// Check: check_kernel lab/exercises/2a_columns.cu --case gemm:64x64x64 --strict
+// Check: binade kernel lab/exercises/2a_columns.cu --case gemm:64x64x64 --strict
 #include <cuda_runtime.h>
 
 __global__ void gemm(const float* a, const float* b, float* c, int m, int n, int k) {

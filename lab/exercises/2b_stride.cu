@@ -2,7 +2,7 @@
 // Fault: at every step of the loop the lanes of a warp are a whole piece apart. Let them be
 // neighbours instead.
 //
-// Check: check_kernel lab/exercises/2b_stride.cu --case reduce:65536 --strict
+// Check: binade kernel lab/exercises/2b_stride.cu --case reduce:65536 --strict
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

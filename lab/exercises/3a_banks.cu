@@ -1,7 +1,7 @@
 // Exercise 3a, shared memory and banks: right, but a column of the tile lies in one bank.
 // Fault: 32 lanes read 32 words of one bank, which takes 32 passes. Change the declaration only.
 //
-// Check: check_kernel lab/exercises/3a_banks.cu --case transpose:64x64 --strict
+// Check: binade kernel lab/exercises/3a_banks.cu --case transpose:64x64 --strict
 #include <cuda_runtime.h>
 
 constexpr int kTile = 32;

@@ -1,7 +1,7 @@
 // Exercise 3b, shared memory and banks: a tile that is used again.
 // Fault: two lines race, although each tile is complete before it is read. Which two lines?
 //
-// Check: check_kernel lab/exercises/3b_reuse.cu --case gemm
+// Check: binade kernel lab/exercises/3b_reuse.cu --case gemm
 #include <cuda_runtime.h>
 
 constexpr int kTile = 16;

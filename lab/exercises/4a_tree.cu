@@ -1,7 +1,7 @@
 // Exercise 4a, reductions and races: a tree without barriers inside.
 // Fault: one level reads what another warp has not written yet.
 //
-// Check: check_kernel lab/exercises/4a_tree.cu --case reduce
+// Check: binade kernel lab/exercises/4a_tree.cu --case reduce
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

@@ -2,7 +2,7 @@
 // Fault: the order of the additions is the order in which blocks happen to finish. Give the sums of
 // the blocks a fixed order.
 //
-// Check: check_kernel lab/exercises/4b_order.cu --case reduce --strict
+// Check: binade kernel lab/exercises/4b_order.cu --case reduce --strict
 #include <cuda_runtime.h>
 
 constexpr int kBlocks = 8;

@@ -1,7 +1,7 @@
 // Exercise 4c, reductions and races: the last warp without barriers.
 // Fault: lanes of a warp do not run in step. What orders their accesses to shared memory?
 //
-// Check: check_kernel lab/exercises/4c_warp.cu --case reduce
+// Check: binade kernel lab/exercises/4c_warp.cu --case reduce
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

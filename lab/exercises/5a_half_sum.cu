@@ -1,7 +1,7 @@
 // Exercise 5a, FP16 numerics: a sum that loses its terms.
 // Fault: the sum has 11 significant bits, so every addition is rounded to them.
 //
-// Check: check_kernel lab/exercises/5a_half_sum.cu --case gemm
+// Check: binade kernel lab/exercises/5a_half_sum.cu --case gemm
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
 // Exercise 5b, tensor cores: the layout of a fragment.
 // Fault: the tile of b lies in shared memory row by row, and the fragment is told otherwise.
 //
-// Check: check_kernel lab/exercises/5b_layout.cu --case gemm
+// Check: binade kernel lab/exercises/5b_layout.cu --case gemm
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>

@@ -2,7 +2,7 @@
 // Fault: exp(89) is more than a float can hold. What may be subtracted from a row without a change
 // of the quotients?
 //
-// Check: check_kernel lab/exercises/5c_overflow.cu --case softmax
+// Check: binade kernel lab/exercises/5c_overflow.cu --case softmax
 #include <cuda_runtime.h>
 
 // One warp a row.

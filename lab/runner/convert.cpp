@@ -87,6 +87,10 @@ FoundAccess found_from(const host::AccessRow& row) {
   return found;
 }
 
+FoundTogether found_from(const host::TogetherRow& row) {
+  return {row.kernel, row.file, row.line, row.what, row.warps, row.lanes};
+}
+
 FoundLaunch found_from(const KernelShape& shape) {
   FoundLaunch launch;
   launch.kernel = shape.kernel;

@@ -9,6 +9,7 @@ namespace binade::lab {
 
 Found found_from(const kernels::host::Finding& finding);
 FoundAccess found_from(const kernels::host::AccessRow& row);
+FoundTogether found_from(const kernels::host::TogetherRow& row);
 FoundLaunch found_from(const KernelShape& shape);
 FoundNumber found_from(const NumberNote& note);
 

@@ -55,6 +55,15 @@ void visit_access(T& row, F f) {
   f(row.conflicts);
 }
 template <class T, class F>
+void visit_together(T& row, F f) {
+  f(row.kernel);
+  f(row.file);
+  f(row.line);
+  f(row.what);
+  f(row.warps);
+  f(row.lanes);
+}
+template <class T, class F>
 void visit_launch(T& launch, F f) {
   f(launch.kernel);
   f(launch.line);
@@ -96,6 +105,7 @@ const char* name_of(Gravity gravity) {
 
 void write(WireWriter& out, const Found& found) { visit_found(found, writer_of(out)); }
 void write(WireWriter& out, const FoundAccess& row) { visit_access(row, writer_of(out)); }
+void write(WireWriter& out, const FoundTogether& row) { visit_together(row, writer_of(out)); }
 void write(WireWriter& out, const FoundLaunch& launch) { visit_launch(launch, writer_of(out)); }
 void write(WireWriter& out, const FoundNumber& number) { visit_number(number, writer_of(out)); }
 Found read_found(WireReader& in) {
@@ -106,6 +116,11 @@ Found read_found(WireReader& in) {
 FoundAccess read_access(WireReader& in) {
   FoundAccess row;
   visit_access(row, reader_of(in));
+  return row;
+}
+FoundTogether read_together(WireReader& in) {
+  FoundTogether row;
+  visit_together(row, reader_of(in));
   return row;
 }
 FoundLaunch read_launch(WireReader& in) {

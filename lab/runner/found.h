@@ -56,6 +56,16 @@ struct FoundAccess {
 void write(WireWriter& out, const FoundAccess& row);
 FoundAccess read_access(WireReader& in);
 
+// What warps do together at one line: barriers, shuffles, products of matrices.
+struct FoundTogether {
+  std::string kernel = {}, file = {};
+  int32_t line = 0;
+  std::string what = {};          // "__syncthreads", "__shfl_down_sync", "mma_sync"
+  uint64_t warps = 0, lanes = 0;  // times, one a warp, and the lanes that took part
+};
+void write(WireWriter& out, const FoundTogether& row);
+FoundTogether read_together(WireReader& in);
+
 struct FoundLaunch {
   std::string kernel = {};
   int32_t line = 0;

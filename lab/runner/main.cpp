@@ -158,6 +158,9 @@ void emit_counts() {
   for (const host::AccessRow& row : host::access_report()) {
     emit_found(RecordKind::count, found_from(row));
   }
+  for (const host::TogetherRow& row : host::together_report()) {
+    emit_found(RecordKind::together, found_from(row));
+  }
   for (const KernelShape& shape : take_launches()) {
     emit_found(RecordKind::launch, found_from(shape));
   }

@@ -39,15 +39,16 @@ std::string to_bytes(const Problem& problem);
 Problem problem_from(std::string_view bytes);
 
 enum class RecordKind : uint8_t {
-  begin,    // run
-  outputs,  // run, schedule, name, bytes: after each schedule
-  failed,   // run, schedule, text: solve() threw
-  finding,  // run, Found (found.h)
-  early,    // the same, at its first occurrence
-  count,    // run, FoundAccess
-  launch,   // run, FoundLaunch
-  number,   // run, FoundNumber
-  end,      // run
+  begin,     // run
+  outputs,   // run, schedule, name, bytes: after each schedule
+  failed,    // run, schedule, text: solve() threw
+  finding,   // run, Found (found.h)
+  early,     // the same, at its first occurrence
+  count,     // run, FoundAccess
+  together,  // run, FoundTogether
+  launch,    // run, FoundLaunch
+  number,    // run, FoundNumber
+  end,       // run
 };
 
 // A record: its kind, the run, and what follows as in RecordKind.
