@@ -10,7 +10,7 @@ namespace {
 const std::vector<Sizes> kRowShapes = {{{"rows", 1}, {"cols", 1}},
                                        {{"rows", 7}, {"cols", 33}},
                                        {{"rows", 5}, {"cols", 1000}},
-                                       {{"rows", 260}, {"cols", 67}},
+                                       {{"rows", 257}, {"cols", 20}},
                                        {{"rows", 3}, {"cols", 4100}}};
 
 CaseParameter matrix(const char* name, Role role) {

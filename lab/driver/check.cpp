@@ -74,8 +74,8 @@ class Planner {
   void add_small(size_t shape, const std::string& inputs) {
     constexpr size_t kAllInputs = 2;  // shapes that the checking builds try with all inputs
     const RunChoice choice{of_.shapes[shape], inputs, 1};
-    add_run(choice, 3);
     const bool normal = inputs == "normal";
+    add_run(choice, normal ? 3 : 2);
     if (normal || shape < kAllInputs) {
       ProblemRun run = plan_.runs.back().run;
       run.schedules = normal ? 2 : 1;
