@@ -80,6 +80,9 @@ struct cudaDeviceProp {  // a part of the real one
   size_t totalGlobalMem;
   int major, minor;
   int multiProcessorCount;
+  int maxThreadsPerBlock, maxThreadsPerMultiProcessor, warpSize, regsPerBlock, l2CacheSize;
+  size_t sharedMemPerBlock, sharedMemPerMultiprocessor, sharedMemPerBlockOptin;
+  int maxThreadsDim[3], maxGridSize[3];
 };
 
 enum cudaFuncAttribute {

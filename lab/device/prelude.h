@@ -10,4 +10,3 @@
 
 #define __constant__
 #define __CUDA_ARCH__ 900
-#define CUDART_VERSION 12000

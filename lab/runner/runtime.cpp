@@ -4,7 +4,9 @@
 #include <binade/lab/device/runtime.h>
 #include <binade/lab/runner/events_internal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -183,7 +185,48 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->totalGlobalMem = size_t{8} << 30;
   properties->major = 9;
   properties->multiProcessorCount = 132;
+  properties->maxThreadsPerBlock = 1024;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->warpSize = 32;
+  properties->regsPerBlock = 1 << 16;
+  properties->l2CacheSize = 50 << 20;
+  properties->sharedMemPerBlock = 48 << 10;
+  properties->sharedMemPerMultiprocessor = 228 << 10;
+  properties->sharedMemPerBlockOptin = 227 << 10;
+  const int threads[] = {1024, 1024, 64}, blocks[] = {INT_MAX, 65535, 65535};
+  std::copy_n(threads, 3, properties->maxThreadsDim);
+  std::copy_n(blocks, 3, properties->maxGridSize);
   return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = size_t{8} << 30;
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
+  return cudaMallocHost(block, bytes);
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const auto after = allocations().upper_bound(const_cast<void*>(pointer));
+  const bool is_allocated =
+      after != allocations().begin() &&
+      static_cast<const char*>(pointer) <
+          static_cast<const char*>(std::prev(after)->first) + std::prev(after)->second->bytes();
+  void* const block = const_cast<void*>(pointer);
+  *attributes = {is_allocated ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered, 0,
+                 is_allocated ? block : nullptr, block};
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = *greatest = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
