@@ -14,6 +14,9 @@ struct CheckOptions {
   // An access to memory that is in no named range (named_ranges.h), no shared memory and no static
   // variable of the program is out of bounds (race build).
   bool only_named_memory = false;
+  // An access of host code to a named range is a finding, unless the range is host_visible. Only
+  // sources that are compiled as kernels are, in the race build.
+  bool host_accesses = false;
   // Steps of one thread after which it is ended as endless; 0 for no limit. A step is an access of
   // memory in the race build, and a basic block in kernels compiled with
   // -fsanitize-coverage=trace-pc. Threads with a limit also yield now and then, so that one may

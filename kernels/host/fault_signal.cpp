@@ -16,13 +16,16 @@ namespace {
 
 struct FaultOfKernel {
   int signal;
-  const char* address;  // null if the processor does not say
+  bool has_address;  // the processor says it
+  const char* address;
   const void* instruction;
   bool write;
 };
 thread_local FaultOfKernel fault_of_kernel;
 constexpr int kFaultSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGVTALRM};
 struct sigaction fault_handlers_before[std::size(kFaultSignals)];
+
+constexpr uintptr_t kFirstPage = 4096;
 
 [[noreturn]] void end_with_fault(Executor& x, const FaultOfKernel& fault) {
   FindingKind kind = FindingKind::out_of_bounds;
@@ -34,9 +37,11 @@ struct sigaction fault_handlers_before[std::size(kFaultSignals)];
   } else if (fault.signal == SIGFPE) {
     kind = FindingKind::undefined_math;
     what = "division by zero, or of the smallest number by -1";
-  } else if (fault.address == nullptr) {
+  } else if (!fault.has_address) {
     kind = FindingKind::misaligned;
     what = "vector access at an address that is not aligned, or no address at all";
+  } else if (reinterpret_cast<uintptr_t>(fault.address) < kFirstPage) {
+    what = "access by a null pointer";
   } else if (x.fibers.contains(fault.address)) {
     what = "more local variables than the stack of a thread holds, or recursion without end";
     element.space = MemorySpace::local;
@@ -98,8 +103,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
   FaultOfKernel& fault = fault_of_kernel;
   fault.signal = signal;
-  const bool has_address = signal != SIGVTALRM && info->si_code != SI_KERNEL;
-  fault.address = has_address ? static_cast<const char*>(info->si_addr) : nullptr;
+  fault.has_address = signal != SIGVTALRM && info->si_code != SI_KERNEL;
+  fault.address = fault.has_address ? static_cast<const char*>(info->si_addr) : nullptr;
 #if defined(__x86_64__)
   constexpr greg_t kWrite = 2;  // a bit of the error code of page faults
   fault.write = (signal == SIGSEGV || signal == SIGBUS) && (machine.gregs[REG_ERR] & kWrite) != 0;

@@ -147,6 +147,7 @@ const char* name_of(FindingKind kind) {
     case FindingKind::undefined_math: return "undefined arithmetic";
     case FindingKind::bad_argument: return "bad argument";
     case FindingKind::exception: return "exception";
+    case FindingKind::host_access: return "host access";
     case FindingKind::same_value_store: return "same-value store";
     case FindingKind::nondeterministic: return "non-deterministic";
     case FindingKind::bank_conflict: return "bank conflict";

@@ -32,6 +32,7 @@ enum class FindingKind : uint8_t {
   undefined_math,      // overflow of a signed integer, division by zero, a shift out of range
   bad_argument,        // arguments of a primitive or a launch that CUDA refuses
   exception,           // a C++ exception left the kernel
+  host_access,         // host code accesses memory of the device (CheckOptions::host_accesses)
   same_value_store,    // several threads store the same value to one address
   nondeterministic,    // bits that differ between schedules (schedules.h)
   bank_conflict,       // of the access report (access_report.h), as the three below

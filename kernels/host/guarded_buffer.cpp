@@ -41,6 +41,7 @@ GuardedBuffer::GuardedBuffer(const GuardedOptions& options) : options_(options) 
               .element_bytes = options_.element_bytes,
               .guard = options_.guard,
               .read_only = options_.read_only,
+              .host_visible = options_.host_visible,
               .unwritten = options_.unwritten,
               .row_elements = options_.row_elements,
               .row_pitch = options_.row_pitch});
@@ -85,6 +86,18 @@ void GuardedBuffer::reset() {
   if (options_.unwritten) {
     mark_unwritten(data_, options_.bytes);
   }
+}
+
+void GuardedBuffer::retire() {
+  forget_range(data_);
+  if (guards_fault()) {
+    mprotect(memory_, mapped_, PROT_NONE);
+  }
+  name_range({.name = options_.name + " (freed)",
+              .begin = data_,
+              .bytes = 0,
+              .element_bytes = options_.element_bytes,
+              .guard = options_.guard});
 }
 
 int GuardedBuffer::check_guards() const {

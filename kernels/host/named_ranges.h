@@ -23,7 +23,8 @@ struct NamedRange {
   // Bytes before and after it that belong to no other range; an access there is out of its bounds.
   size_t guard = 0;
   MemorySpace space = MemorySpace::global;
-  bool read_only = false;  // a store is a write_to_input
+  bool read_only = false;     // a store is a write_to_input
+  bool host_visible = false;  // host code may access it
   // Nothing is written yet: a load of a byte that no store of a kernel and no mark_written()
   // reached since name_range() is an uninitialised_read.
   bool unwritten = false;
@@ -53,7 +54,7 @@ struct GuardedOptions {
   std::string name;
   size_t bytes = 0;
   size_t element_bytes = 4;
-  bool read_only = false;
+  bool read_only = false, host_visible = false;
   bool unwritten = true;  // filled with 0xFF (NaN); false: with zeros
   int64_t row_elements = 0, row_pitch = 0;
   size_t guard = size_t{64} << 10;  // at least this much on each side
@@ -71,6 +72,8 @@ class GuardedBuffer {
   void write(const void* from, size_t bytes, size_t offset = 0);
   // Fills buffer and guards anew, as the constructor did.
   void reset();
+  // From now on nothing may access it, and its name says that it was freed.
+  void retire();
   // Changed bytes of the guards, as findings out_of_bounds without a line, added to findings().
   // The number of them. In builds without the race detector this is all that shows a write between
   // the end of the buffer and the next page.

@@ -24,6 +24,8 @@ inline void hook(const void* address, size_t bytes, Kind kind, const void* retur
       report_misaligned(*x, address, alignment, Place::of(instruction));
     }
     access_by_instruction(*x, {address, bytes, kind, x->current}, instruction);
+  } else if ((x == nullptr || x->current < 0) && check_options().host_accesses) {
+    access_by_host({address, bytes, kind, -1}, static_cast<const char*>(return_address) - 1);
   }
 }
 

@@ -346,6 +346,29 @@ bool check_memory(Executor& x, const Access& access, Place place) {
   return true;
 }
 
+void access_by_host(const Access& access, const void* instruction) {
+  const RangeState* state = find_range(access.address);
+  const auto at = reinterpret_cast<uintptr_t>(access.address);
+  if (state == nullptr || state->range.host_visible || at < state->begin || at >= state->end) {
+    return;
+  }
+  constexpr int kMostReports = 16;  // of one instruction
+  static auto& reports = *new std::unordered_map<const void*, int>;
+  if (++reports[instruction] > kMostReports) {
+    return;
+  }
+  Finding finding;
+  finding.kind = FindingKind::host_access;
+  finding.severity = severity_of(finding.kind);
+  finding.first.act = writes(access.kind) ? Act::write : Act::read;
+  finding.first.line = line_of_instruction(instruction);
+  finding.element = element_in(*state, access.address);
+  finding.bytes = access.bytes;
+  finding.message = text("code of the host ", verb(access.kind, false), " ", finding.element,
+                         ", memory of the device; copy it by cudaMemcpy()");
+  add_finding(finding);
+}
+
 }  // namespace binade::kernels::host::race
 
 #endif

@@ -212,6 +212,15 @@ TEST(Findings, FaultsOfTheProcessorAreErrors) {
 }
 
 // Without the race detector the pattern behind a buffer shows a store that did not fault.
+TEST(GuardedBuffers, KeepTheirNameWhenFreed) {
+  GuardedBuffer buffer({.name = "t", .bytes = 40});
+  buffer.retire();
+  const FoundElement element = element_at(static_cast<char*>(buffer.data()) + 8);
+  EXPECT_EQ(element.array, "t (freed)");
+  EXPECT_EQ(element.index, 2);
+  EXPECT_EQ(element.count, 0);
+}
+
 TEST(GuardedBuffers, ShowWhatWasWrittenPastTheEnd) {
   GuardedBuffer buffer({.name = "out", .bytes = 40});
   reset_findings();
