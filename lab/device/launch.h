@@ -9,7 +9,11 @@
 #include <algorithm>
 
 // Code of the lab around a kernel: the race detector must not take its accesses for the kernel's.
+#if defined(__has_attribute) && __has_attribute(no_sanitize_coverage)
+#define BINADE_LAB_QUIET __attribute__((no_sanitize("thread"), no_sanitize_coverage))
+#else
 #define BINADE_LAB_QUIET __attribute__((no_sanitize("thread")))
+#endif
 
 namespace binade::lab {
 

@@ -1,32 +1,57 @@
 // Calls of the CUDA runtime beside kernels/host/cuda_runtime.h. In the lab every call has happened
-// when it returns, and memory of cudaMalloc() has guards and the name of its line.
+// when it returns, and memory of cudaMalloc() has guards and the name of its pointer.
 #pragma once
 #include <binade/lab/device/launch.h>
 
 namespace binade::lab {
-cudaError_t allocate(void** block, size_t bytes, size_t element_bytes, kernels::host::Site site);
+// Memory that cudaMalloc() and its kin give. `words`: the arguments as written, whose first one
+// names the memory in findings.
+struct Allocation {
+  const char* words;
+  size_t bytes, element_bytes;
+  bool host_visible;
+};
+cudaError_t allocate(void** block, const Allocation& wanted, kernels::host::Site site);
+cudaError_t copy(const char* call, void* to, const void* from, size_t bytes,
+                 kernels::host::Site site);
+cudaError_t fill(const char* call, void* block, int value, size_t bytes, kernels::host::Site site);
 cudaError_t copy_to_symbol(void* symbol, size_t symbol_bytes, const void* from, size_t bytes,
                            size_t offset);
 }  // namespace binade::lab
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
+#define CUDART_VERSION 12000
+// The runtime's own functions know neither the line nor the name of the pointer.
 template <class T>
-inline cudaError_t binade_lab_malloc(T** block, size_t bytes, BINADE_SITE) {
+inline cudaError_t binade_lab_malloc(bool host_visible, const char* words, T** block, size_t bytes,
+                                     unsigned = 0, BINADE_SITE) {
   constexpr size_t kElement =
       std::is_void_v<T> ? 1 : sizeof(std::conditional_t<std::is_void_v<T>, char, T>);
-  return binade::lab::allocate(reinterpret_cast<void**>(block), bytes, kElement, site);
-}
-// The runtime's own cudaMalloc(void**) does not know the line.
-#define cudaMalloc binade_lab_malloc
-#define CUDART_VERSION 12000
-template <class T>
-inline cudaError_t cudaMallocManaged(T** block, size_t bytes, unsigned = 1, BINADE_SITE) {
-  return binade_lab_malloc(block, bytes, site);
+  return binade::lab::allocate(reinterpret_cast<void**>(block),
+                               {words, bytes, kElement, host_visible}, site);
 }
 template <class T>
-inline cudaError_t cudaMallocAsync(T** block, size_t bytes, cudaStream_t, BINADE_SITE) {
-  return binade_lab_malloc(block, bytes, site);
+inline cudaError_t binade_lab_malloc_async(const char* words, T** block, size_t bytes, cudaStream_t,
+                                           BINADE_SITE) {
+  return binade_lab_malloc(false, words, block, bytes, 0, site);
 }
+#define cudaMalloc(...) binade_lab_malloc(false, #__VA_ARGS__, __VA_ARGS__)
+#define cudaMallocAsync(...) binade_lab_malloc_async(#__VA_ARGS__, __VA_ARGS__)
+#define cudaMallocManaged(...) binade_lab_malloc(true, #__VA_ARGS__, __VA_ARGS__)
+#define cudaMallocHost(...) binade_lab_malloc(true, #__VA_ARGS__, __VA_ARGS__)
+#define cudaHostAlloc(...) binade_lab_malloc(true, #__VA_ARGS__, __VA_ARGS__)
+inline cudaError_t binade_lab_copy(const char* call, void* to, const void* from, size_t bytes,
+                                   cudaMemcpyKind, cudaStream_t = nullptr, BINADE_SITE) {
+  return binade::lab::copy(call, to, from, bytes, site);
+}
+inline cudaError_t binade_lab_fill(const char* call, void* block, int value, size_t bytes,
+                                   cudaStream_t = nullptr, BINADE_SITE) {
+  return binade::lab::fill(call, block, value, bytes, site);
+}
+#define cudaMemcpy(...) binade_lab_copy("cudaMemcpy", __VA_ARGS__)
+#define cudaMemcpyAsync(...) binade_lab_copy("cudaMemcpyAsync", __VA_ARGS__)
+#define cudaMemset(...) binade_lab_fill("cudaMemset", __VA_ARGS__)
+#define cudaMemsetAsync(...) binade_lab_fill("cudaMemsetAsync", __VA_ARGS__)
 inline cudaError_t cudaFreeAsync(void* block, cudaStream_t) { return cudaFree(block); }
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, 0);
@@ -54,12 +79,12 @@ inline cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t b
 }
 template <class T>
 inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
-                                        cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+                                        cudaMemcpyKind = cudaMemcpyDeviceToHost, BINADE_SITE) {
   if (offset > sizeof(symbol) || bytes > sizeof(symbol) - offset) {
     return cudaErrorInvalidValue;
   }
-  return cudaMemcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes,
-                    cudaMemcpyDeviceToHost);
+  return binade::lab::copy("cudaMemcpyFromSymbol", to,
+                           reinterpret_cast<const char*>(&symbol) + offset, bytes, site);
 }
 template <class T>
 inline cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
@@ -67,21 +92,21 @@ inline cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                size_t width, size_t height, cudaMemcpyKind kind) {
+                                size_t width, size_t height, cudaMemcpyKind, BINADE_SITE) {
   if (width > to_pitch || width > from_pitch) {
     return cudaErrorInvalidValue;
   }
   cudaError_t error = cudaSuccess;
   for (size_t row = 0; row < height && error == cudaSuccess; ++row) {
-    error = cudaMemcpy(static_cast<char*>(to) + row * to_pitch,
-                       static_cast<const char*>(from) + row * from_pitch, width, kind);
+    error = binade::lab::copy("cudaMemcpy2D", static_cast<char*>(to) + row * to_pitch,
+                              static_cast<const char*>(from) + row * from_pitch, width, site);
   }
   return error;
 }
 inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t = nullptr) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+                                     cudaStream_t = nullptr, BINADE_SITE) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind, site);
 }
 enum cudaFuncCache {
   cudaFuncCachePreferNone,

@@ -88,7 +88,7 @@ BuildResult run_build(const BuildJob& job) {
                    errors,
                    {{"ASAN_OPTIONS",
                      "detect_leaks=0:halt_on_error=0:detect_container_overflow=0:"
-                     "handle_segv=1:handle_sigill=0"},
+                     "handle_segv=1:handle_sigill=0:handle_sigfpe=0"},
                     {"UBSAN_OPTIONS", "print_stacktrace=0"}}});
     const ProcessEnd end = child.wait(std::chrono::seconds(job.seconds));
     result.times.run_seconds += end.seconds;

@@ -20,13 +20,28 @@ bool is_race(const Found& f) {
   return f.kind == "race" || f.kind == "missing barrier" || f.kind == "copy in flight";
 }
 
+// The message without the thread before it and the place after it.
+std::string short_message(const Found& f) {
+  const size_t colon = f.message.find("): ");
+  const std::string all = f.message.substr(0, f.message.find('\n'));
+  const std::string rest = colon < all.size() ? all.substr(colon + 3) : all;
+  // "..., at softmax.cu:12" and "... at softmax.cu:12 (4 bytes)" end in the place.
+  const size_t at = rest.rfind(" at ");
+  const bool is_place = at != rest.npos && rest.find(':', at) != rest.npos;
+  return rest.substr(0, !is_place ? rest.npos : at > 0 && rest[at - 1] == ',' ? at - 1 : at);
+}
+
 std::string headline_of(const Found& f) {
   std::string line = f.first.line > 0 ? place_of_side(f.first) + "  " : "";
   line += f.kind;
   if (!f.order.empty()) {
     line += " (" + f.order + ")";
   }
-  if (!f.element.empty()) {
+  const bool says = f.kind == "out of bounds" || f.kind == "undefined arithmetic" ||
+                    f.kind == "misaligned" || f.kind == "exception" || f.first.act == "runs";
+  if (says && !f.message.empty() && (f.element.empty() || f.first.act == "runs")) {
+    line += ": " + short_message(f);
+  } else if (!f.element.empty()) {
     line += (f.kind == "out of bounds" ? ": " + f.first.act + " " : " on ") + f.element;
   }
   return line;
@@ -41,7 +56,7 @@ std::vector<std::string> details_of(const Found& f) {
                          is_race(f) ? what : "", " at :", f.first.line, "; ",
                          thread_text(f.second, blocks), " ", f.second.past, is_race(f) ? " it" : "",
                          " at :", f.second.line));
-  } else if (f.first.line > 0) {
+  } else if (f.first.line > 0 && !f.first.block.empty() && !f.kernel.empty()) {
     lines.push_back(text("block ", f.first.block, " thread ", f.first.thread, " (warp ",
                          f.first.warp, " lane ", f.first.lane, "), kernel ", f.kernel));
   }
@@ -49,6 +64,9 @@ std::vector<std::string> details_of(const Found& f) {
     lines.push_back(is_race(f) && f.first.line != f.second.line && f.remedy.starts_with("__sync")
                         ? text("no ", f.remedy, " between :", std::min(f.first.line, f.second.line),
                                " and :", std::max(f.first.line, f.second.line))
+                    : f.remedy == "a launch of its own"
+                        ? "missing: a launch of its own, or __threadfence() on both sides of an "
+                          "atomic operation"
                         : "missing: " + f.remedy);
   }
   if (!f.first.inner_file.empty() && f.first.inner_line > 0) {
@@ -57,8 +75,11 @@ std::vector<std::string> details_of(const Found& f) {
   if (!is_race(f) && !f.message.empty()) {
     const size_t colon = f.message.find("): ");  // after "kernel k, block ..., thread (...)"
     std::istringstream parts(colon == std::string::npos ? f.message : f.message.substr(colon + 3));
+    const std::string headline = headline_of(f);
     for (std::string part; std::getline(parts, part) && lines.size() < 10;) {
-      lines.push_back(part);
+      if (headline.find(part) == headline.npos) {
+        lines.push_back(part);
+      }
     }
   }
   return lines;
@@ -137,7 +158,7 @@ void drop_blunt_issues(Report& report) {
     const bool is_crash = issue.found.kind == "crash" || issue.found.kind == "no end";
     return blunt && std::any_of(all.begin(), all.end(), [&](const Issue& other) {
              return is_sharper(other, issue) || (is_crash && other.found.first.line > 0 &&
-                                                 other.found.gravity == Gravity::unsafe);
+                                                 other.found.gravity <= Gravity::wrong);
            });
   });
 }
@@ -150,7 +171,9 @@ std::string place_text(const std::string& file, int line) {
 }
 
 void add_findings(Report& report, const Evidence& evidence) {
-  for (size_t b = 0; b < evidence.builds.size(); ++b) {
+  // The race detector says most, AddressSanitizer least: the first finding of a group is shown.
+  for (const Build of : {Build::race, Build::plain, Build::asan}) {
+    const auto b = static_cast<size_t>(of);
     const BuildResult& build = evidence.builds[b];
     const Problem& problem = evidence.problems[b];
     std::set<uint32_t> whole, explained;

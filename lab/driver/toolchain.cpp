@@ -87,6 +87,7 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
                                       "-std=c++20",
                                       "-O1",
                                       "-g1",
+                                      "-gdwarf-4",  // of 5 addr2line may name the generated file
                                       "-Wuninitialized",
                                       "-Wmaybe-uninitialized",
                                       "-fno-strict-aliasing",
@@ -99,7 +100,7 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
     compile.insert(compile.end(), more);
   };
   if (is_clang) {
-    compile[5] = "-Wconditional-uninitialized";
+    compile[6] = "-Wconditional-uninitialized";
     add({"-ferror-limit=5", "-ftrivial-auto-var-init=pattern", "-Wno-unknown-pragmas"});
   } else {
     add({"-fmax-errors=5", "-fno-thread-jumps"});

@@ -25,6 +25,12 @@ const char* act_of(host::Act act, bool past) {
   return past ? "ran" : "runs";
 }
 
+// A place in a header of the lab or of the compiler that nothing of the user's was inlined into.
+bool is_of_lab(const std::string& file) {
+  return file.find("/binade/lab/device/") != file.npos ||
+         file.find("/binade/kernels/host/") != file.npos || file.starts_with("/usr/");
+}
+
 FoundSide side_from(const host::FindingSide& side) {
   FoundSide found;
   if (side.act == host::Act::none) {
@@ -32,10 +38,14 @@ FoundSide side_from(const host::FindingSide& side) {
   }
   found.act = act_of(side.act, false);
   found.past = act_of(side.act, true);
-  found.file = side.line.file;
-  found.line = side.line.line;
-  found.inner_file = side.line.inner_file;
-  found.inner_line = side.line.inner_line;
+  if (!is_of_lab(side.line.file)) {
+    found.file = side.line.file;
+    found.line = side.line.line;
+  }
+  if (!is_of_lab(side.line.inner_file)) {
+    found.inner_file = side.line.inner_file;
+    found.inner_line = side.line.inner_line;
+  }
   found.block = to_string(side.block);
   found.thread = to_string(side.thread);
   found.warp = side.warp;
@@ -53,7 +63,10 @@ Found found_from(const host::Finding& finding) {
   found.first = side_from(finding.first);
   found.second = side_from(finding.second);
   found.element =
-      finding.element.space == host::MemorySpace::none ? "" : to_string(finding.element);
+      finding.element.space == host::MemorySpace::none ||
+              finding.element.space == host::MemorySpace::local
+          ? ""
+          : to_string(finding.element);
   found.array = finding.element.array;
   found.index = finding.element.index;
   found.length = finding.element.count;

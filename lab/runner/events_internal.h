@@ -13,6 +13,8 @@ struct KernelShape {
   dim3 grid, block;
   size_t shared_bytes;
 };
+// What cudaGetLastError() returns next.
+void set_last_error(cudaError_t error);
 void note_launch(const KernelShape& shape);
 std::vector<KernelShape> take_launches();
 // Lets launches have so many bytes of dynamic shared memory.

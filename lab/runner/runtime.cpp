@@ -5,13 +5,17 @@
 #include <binade/lab/runner/events_internal.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <climits>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <vector>
 
 namespace binade::lab {
+namespace host = kernels::host;
+
 namespace {
 
 using kernels::host::GuardedBuffer;
@@ -34,37 +38,136 @@ cudaError_t done(cudaError_t error) {
   return error;
 }
 
-// Bytes from a range that is wholly in one allocation, or anywhere on the host.
-cudaError_t copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) {
-    return cudaSuccess;
+// Memory that was freed in this run. It stays named, so that a use of it is a finding.
+std::vector<std::unique_ptr<GuardedBuffer>>& freed() {
+  static auto& freed = *new std::vector<std::unique_ptr<GuardedBuffer>>;
+  return freed;
+}
+
+// "partials" of "(void**)&partials, n * sizeof(float)": the last word of the first argument.
+std::string name_in(std::string_view words) {
+  int depth = 0;
+  size_t end = 0;
+  for (; end < words.size() && (depth > 0 || words[end] != ','); ++end) {
+    depth += words[end] == '(' || words[end] == '[' ? 1 : 0;
+    depth -= words[end] == ')' || words[end] == ']' ? 1 : 0;
   }
-  if (to == nullptr || from == nullptr) {
-    return done(cudaErrorInvalidValue);
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  while (end > 0 && !is_word(words[end - 1])) {
+    --end;
   }
-  std::memmove(to, from, bytes);
-  kernels::host::mark_written(to, bytes);
-  return cudaSuccess;
+  size_t begin = end;
+  while (begin > 0 && is_word(words[begin - 1])) {
+    --begin;
+  }
+  return std::string(words.substr(begin, end - begin));
+}
+
+struct HostCall {
+  const char* name;
+  const void* begin;
+  size_t bytes;
+  bool writes;
+};
+// Whether the bytes of a call lie within the array in which they begin.
+bool fits(const HostCall& call, host::Site site) {
+  const host::FoundElement element = host::element_at(call.begin);
+  if (element.space != host::MemorySpace::global || element.array.empty()) {
+    return true;  // memory of the host
+  }
+  const auto size = static_cast<int64_t>(std::max<size_t>(element.element_bytes, 1));
+  const int64_t left = (element.count - element.index) * size;
+  if (element.index >= 0 && static_cast<int64_t>(call.bytes) <= left) {
+    return true;
+  }
+  host::Finding finding;
+  finding.kind = host::FindingKind::out_of_bounds;
+  finding.severity = severity_of(finding.kind);
+  finding.first.act = call.writes ? host::Act::write : host::Act::read;
+  finding.first.line = {site.file == nullptr ? "" : site.file, site.line, "", 0};
+  finding.element = element;
+  if (element.index >= 0) {
+    finding.element.index = element.count;  // the first one beyond
+  }
+  finding.message = text(call.name, " of ", call.bytes, " bytes ", call.writes ? "writes" : "reads",
+                         " beyond ", element.array, ", which has ", element.count * size, " bytes");
+  host::add_finding(finding);
+  return false;
 }
 
 }  // namespace
 
-cudaError_t allocate(void** block, size_t bytes, size_t element_bytes, kernels::host::Site site) {
+cudaError_t copy(const char* call, void* to, const void* from, size_t bytes, host::Site site) {
+  if (bytes == 0) {
+    return cudaSuccess;
+  }
+  if (to == nullptr || from == nullptr || !fits({call, from, bytes, false}, site) ||
+      !fits({call, to, bytes, true}, site)) {
+    return done(cudaErrorInvalidValue);
+  }
+  std::memmove(to, from, bytes);
+  host::mark_written(to, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t fill(const char* call, void* block, int value, size_t bytes, host::Site site) {
+  if (bytes == 0) {
+    return cudaSuccess;
+  }
+  if (block == nullptr || !fits({call, block, bytes, true}, site)) {
+    return done(cudaErrorInvalidValue);
+  }
+  std::memset(block, value, bytes);
+  host::mark_written(block, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t allocate(void** block, const Allocation& wanted, host::Site site) {
   constexpr size_t kMost = size_t{8} << 30;
-  if (block == nullptr || bytes > kMost) {
+  if (block == nullptr || wanted.bytes > kMost) {
     return done(block == nullptr ? cudaErrorInvalidValue : cudaErrorMemoryAllocation);
   }
-  if (bytes == 0) {
+  if (wanted.bytes == 0) {
     *block = nullptr;
     return cudaSuccess;
   }
-  const std::string file = site.file == nullptr ? "?" : site.file;
-  auto buffer = std::make_unique<GuardedBuffer>(kernels::host::GuardedOptions{
-      .name = text("cudaMalloc at ", file.substr(file.rfind('/') + 1), ":", site.line),
-      .bytes = bytes,
-      .element_bytes = element_bytes});
+  std::string name = name_in(wanted.words);
+  if (name.empty()) {
+    name = text("the memory of line ", site.line);
+  }
+  auto buffer =
+      std::make_unique<GuardedBuffer>(host::GuardedOptions{.name = std::move(name),
+                                                           .bytes = wanted.bytes,
+                                                           .element_bytes = wanted.element_bytes,
+                                                           .host_visible = wanted.host_visible});
   *block = buffer->data();
   allocations()[*block] = std::move(buffer);
+  return cudaSuccess;
+}
+
+void set_last_error(cudaError_t error) { last_error() = error; }
+
+cudaError_t release(void* block) {
+  if (block == nullptr) {
+    return cudaSuccess;
+  }
+  const auto found = allocations().find(block);
+  if (found == allocations().end()) {
+    return done(cudaErrorInvalidValue);
+  }
+  found->second->check_guards();
+  constexpr size_t kMostFreed = size_t{64} << 20;
+  size_t bytes = found->second->bytes();
+  for (const auto& buffer : freed()) {
+    bytes += buffer->bytes();
+  }
+  if (bytes <= kMostFreed) {
+    found->second->retire();
+    freed().push_back(std::move(found->second));
+  }
+  allocations().erase(found);
   return cudaSuccess;
 }
 
@@ -74,6 +177,7 @@ int free_allocations() {
     buffer->check_guards();
   }
   allocations().clear();
+  freed().clear();
   return count;
 }
 
@@ -93,39 +197,7 @@ using binade::lab::done;
 using binade::lab::Moment;
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
-cudaError_t cudaFree(void* block) {
-  if (block == nullptr) {
-    return cudaSuccess;
-  }
-  const auto found = allocations().find(block);
-  if (found == allocations().end()) {
-    return done(cudaErrorInvalidValue);
-  }
-  found->second->check_guards();
-  allocations().erase(found);
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  return binade::lab::copy(to, from, bytes);
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
-  return binade::lab::copy(to, from, bytes);
-}
-cudaError_t cudaMemset(void* block, int value, size_t bytes) {
-  if (block == nullptr && bytes > 0) {
-    return done(cudaErrorInvalidValue);
-  }
-  std::memset(block, value, bytes);
-  binade::kernels::host::mark_written(block, bytes);
-  return cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* block, int value, size_t bytes, cudaStream_t) {
-  return cudaMemset(block, value, bytes);
-}
-cudaError_t cudaMallocHost(void** block, size_t bytes) {
-  return binade::lab::allocate(block, bytes, 1, {"cudaMallocHost", 0});
-}
+cudaError_t cudaFree(void* block) { return binade::lab::release(block); }
 cudaError_t cudaFreeHost(void* block) { return cudaFree(block); }
 
 cudaError_t cudaGetLastError() {
@@ -206,9 +278,6 @@ cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(ve
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = size_t{8} << 30;
   return cudaSuccess;
-}
-cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
-  return cudaMallocHost(block, bytes);
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const auto after = allocations().upper_bound(const_cast<void*>(pointer));

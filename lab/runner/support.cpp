@@ -46,13 +46,43 @@ NumberNote& note_at(NumberEvent event, float value, const void* instruction, hos
 
 }  // namespace
 
+namespace {
+
+// Why CUDA refuses a launch; empty if it does not.
+std::string refusal_of(dim3 grid, dim3 block, size_t shared_bytes) {
+  constexpr uint64_t kMostThreads = 1024, kMostDeep = 64, kMostBlocks = 65535;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > kMostThreads || block.z > kMostDeep) {
+    return text("a block of ", block.x, " x ", block.y, " x ", block.z,
+                " threads; expected 1 to 1024, at most 64 of them in z");
+  }
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > kMostBlocks ||
+      grid.z > kMostBlocks) {
+    return text("a grid of ", grid.x, " x ", grid.y, " x ", grid.z,
+                " blocks; expected at least 1, and at most 65535 in y and z");
+  }
+  if (shared_bytes > static_cast<size_t>(shared_limit())) {
+    return text(shared_bytes, " bytes of dynamic shared memory; more than ", shared_limit(),
+                " need cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, "
+                "bytes)");
+  }
+  return {};
+}
+
+}  // namespace
+
 void Launch::start(const host::KernelThread& thread) const {
-  if (shared_bytes_ > static_cast<size_t>(shared_limit())) {
-    throw host::KernelError(text("kernel ", kernel_, ": ", file_, ":", line_,
-                                 ": the launch asks for ", shared_bytes_,
-                                 " bytes of dynamic shared memory; more than ", shared_limit(),
-                                 " need cudaFuncSetAttribute(kernel, "
-                                 "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"));
+  const std::string refusal = refusal_of(grid_, block_, shared_bytes_);
+  if (!refusal.empty()) {
+    host::Finding finding;
+    finding.kind = host::FindingKind::bad_argument;
+    finding.severity = severity_of(finding.kind);
+    finding.first.act = host::Act::run;
+    finding.first.line = {file_, line_, "", 0};
+    finding.message = text("CUDA refuses this launch of ", kernel_, ": ", refusal);
+    host::add_finding(finding);
+    set_last_error(cudaErrorInvalidConfiguration);
+    return;
   }
   note_launch({kernel_, line_, grid_, block_, shared_bytes_});
   thread.run({kernel_, grid_, block_, shared_bytes_});

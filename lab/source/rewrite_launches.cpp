@@ -36,12 +36,38 @@ size_t count_parts(const Rewriter& file, size_t first, size_t end) {
   return parts;
 }
 
+// The last token of the body of the device function whose specifier is at `i`; `i` if there is no
+// body: a variable, a declaration, or a function of host and device.
+size_t end_of_device_function(const Rewriter& file, size_t i) {
+  if (file.at(i + 1).is("__host__") || (i > 0 && file.at(i - 1).is("__host__"))) {
+    return i;
+  }
+  for (size_t at = i + 1; at < file.size(); ++at) {
+    const Token& token = file.at(at);
+    if (token.is("(") || token.is("[")) {
+      at = file.closing(at);
+    } else if (token.is("{")) {
+      return file.closing(at);
+    } else if (token.is(";") || token.is("=") || token.is("}")) {
+      break;
+    }
+  }
+  return i;
+}
+
 }  // namespace
 
 void rewrite_launches(Rewriter& file) {
+  size_t end_of_device = 0;  // of the device function that has the token in it
   for (size_t i = 0; i < file.size(); ++i) {
+    if ((file.at(i).is("__global__") || file.at(i).is("__device__")) && i >= end_of_device) {
+      end_of_device = end_of_device_function(file, i);
+    }
     if (!file.at(i).is("<<<")) {
       continue;
+    }
+    if (i < end_of_device) {
+      file.fail(file.at(i), "a launch by a kernel; the lab runs launches of host code only");
     }
     if (i == 0) {
       file.fail(file.at(i), "expected the name of a kernel before <<<");

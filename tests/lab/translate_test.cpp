@@ -76,6 +76,12 @@ TEST(Translate, LaunchesOverLines) {
   EXPECT_EQ(line_of(code, "marker()"), 6);
 }
 
+TEST(Translate, LaunchesAfterDeviceFunctions) {
+  code_of(
+      "__device__ int n[] = {1};\n__global__ void k(int) {}\n"
+      "__host__ __device__ void f() {}\nvoid g() { k<<<1, 2>>>(3); }\n");
+}
+
 TEST(Translate, CommentsAndTextsStay) {
   const std::string source =
       "// __shared__ float a; k<<<1, 1>>>();\n"
@@ -113,6 +119,10 @@ TEST(Translate, RefusesWithTheLine) {
   refuses("\n\n#define RUN(k) k<<<1, 1>>>()\n", "a.cu:3: ", "in a macro");
   refuses("void f() { k<<<1>>>(); }", "a.cu:1: ", "expected grid, block");
   refuses("void f() {\n k<<<1, 2; }", "a.cu:2: ", "no >>>(");
+  refuses("__global__ void k() {\n if (true) {\n  j<<<1, 1>>>(); }\n}",
+          "a.cu:3: ", "a launch by a kernel");
+  refuses("__device__ int n;\n__device__ void f() {\n j<<<1, 1>>>();\n}",
+          "a.cu:3: ", "a launch by a kernel");
   refuses("#include <thrust/sort.h>\n", "a.cu:1: ", "does not have this header");
   refuses("__global__ void k() {\n __shared__ int a = 3;\n}", "a.cu:2: ", "initial value");
   refuses("__global__ void k() {\n __shared__ struct { int i; } a;\n}",

@@ -22,7 +22,7 @@ __global__ void sum_all(const float* x, float* y, float* partials, unsigned* tic
   if (last && threadIdx.x == 0) {
     float sum = 0;
     for (int i = 0; i < gridDim.x; ++i)
-      sum += partials[i];  //! race | cudaMalloc
+      sum += partials[i];  //! race | partials
     y[0] = sum;
   }
 }

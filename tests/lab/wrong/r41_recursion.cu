@@ -1,0 +1,12 @@
+// case: reduce
+
+// Halves of a range; a range of one element is halved for ever.
+#include <cuda_runtime.h>
+__device__ float sum(const float* x, int begin, int end) {  //! out of bounds
+  if (begin == end)
+    return 0;
+  const int middle = (begin + end) / 2;
+  return sum(x, begin, middle) + sum(x, middle, end);
+}
+__global__ void k(const float* x, float* y, int n) { y[0] = sum(x, 0, n); }
+extern "C" void solve(const float* x, float* y, int n) { k<<<1, 1>>>(x, y, n); }
