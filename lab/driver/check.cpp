@@ -148,6 +148,22 @@ std::vector<BuildResult> run_builds(const Toolchain& toolchain, const Translatio
   return results;
 }
 
+// The lesson of docs/kernels about the gravest issue, or about the case.
+std::string lesson_for(const Report& report, const Case& of) {
+  static const std::map<std::string, const char*, std::less<>> lessons = {
+      {"race", "4, \"reductions, races and determinism\""},
+      {"missing barrier", "4, \"reductions, races and determinism\""},
+      {"non-deterministic", "4, \"reductions, races and determinism\""},
+      {"out of bounds", "1, \"threads and memory\""},
+      {"bad argument", "1, \"threads and memory\""},
+      {"host access", "1, \"threads and memory\""},
+      {"uncoalesced", "2, \"coalescing\""},
+      {"bank conflict", "3, \"shared memory and banks\""}};
+  const auto found =
+      report.issues.empty() ? lessons.end() : lessons.find(report.issues[0].found.kind);
+  return found == lessons.end() ? of.lesson : text("lesson ", found->second);
+}
+
 }  // namespace
 
 Report check_kernel(const CheckOptions& options) {
@@ -166,7 +182,6 @@ Report check_kernel(const CheckOptions& options) {
   report.file = options.file;
   report.case_name = of.name;
   report.elements = elements_of(translation.parameters);
-  report.hint = of.lesson;
   for (const Sizes& sizes : of.shapes) {
     report.shapes.push_back(of.text_of(sizes));
   }
@@ -186,6 +201,7 @@ Report check_kernel(const CheckOptions& options) {
     report.counts.compared = plan.numbers_of_named;
   }
   sort_issues(report);
+  report.hint = lesson_for(report, of);
   return report;
 }
 

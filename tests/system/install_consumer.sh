@@ -57,6 +57,20 @@ mkdir "$work/files"
 for program in $programs; do
   "$work/consumer-build/$program" "$work/files" >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "$program failed"; }
 done
+# The kernel lab, which a build with device numerics does not have. binade kernel runs far from the build, and as
+# a library in a user's test suite.
+if [ -e "$work/prefix/share/binade/lab" ] && [ -x "$work/prefix/bin/binade" ]; then
+  cp "$consumer"/../../lab/kernels/spmv* "$consumer/../../lab/wrong/r19_tail.cu" "$work/files"
+  (cd "$work/files" && PATH=/usr/bin:/bin "$work/prefix/bin/binade" kernel spmv.cu --case spmv.json) >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2 && fail "binade kernel refused a right kernel"; }
+  status=0
+  (cd "$work/files" && PATH=/usr/bin:/bin "$work/prefix/bin/binade" kernel r19_tail.cu --case elementwise) >"$work/log" 2>&1 || status=$?
+  [ $status = 1 ] && grep -q "UNSAFE  *r19_tail.cu:[0-9]*  out of bounds: reads x" "$work/log" ||
+    { cat "$work/log" >&2 && fail "binade kernel did not find an access beyond an array: status $status"; }
+  "$work/consumer-build/own_kernel" "$work/files" >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "own_kernel failed"; }
+  size=$(du -sk "$work/prefix/share/binade/lab" | cut -f 1)
+  [ "$size" -lt 10240 ] || fail "the lab takes $size KiB of the installation, more than 10 MiB"
+fi
 
 list=$("$python" -B "$consumer/../../docs/programs.py" "$readme" "$docs/first-model.md" \
   "$docs/coming-from-pytorch.md" --into "$work/docs" --cmake)
