@@ -1,8 +1,8 @@
 // Decodes image files to pixels. The content decides the format, never the name. JPEG uses
 // libjpeg-turbo (a warning is an error: a truncated file never gives a picture). PNG, BMP, PNM (P1
-// to P7), TGA and GIF (the first frame) are decoded here, with zlib for PNG: chunk CRCs, the checksum
-// of the pixels and exact ends are checked. WebP is decoded by libwebp. Sizes in the header are
-// checked against the limits before memory is allocated.
+// to P7), TGA and GIF (the first frame) are decoded here, with zlib for PNG: chunk CRCs, the
+// checksum of the pixels and exact ends are checked. WebP is decoded by libwebp. Sizes in the
+// header are checked against the limits before memory is allocated.
 #pragma once
 #include <binade/data/sample.h>
 

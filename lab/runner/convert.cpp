@@ -62,11 +62,10 @@ Found found_from(const host::Finding& finding) {
   found.kernel = finding.kernel;
   found.first = side_from(finding.first);
   found.second = side_from(finding.second);
-  found.element =
-      finding.element.space == host::MemorySpace::none ||
-              finding.element.space == host::MemorySpace::local
-          ? ""
-          : to_string(finding.element);
+  found.element = finding.element.space == host::MemorySpace::none ||
+                          finding.element.space == host::MemorySpace::local
+                      ? ""
+                      : to_string(finding.element);
   found.array = finding.element.array;
   found.index = finding.element.index;
   found.length = finding.element.count;
