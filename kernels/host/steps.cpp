@@ -6,6 +6,10 @@
 namespace binade::kernels::host {
 namespace {
 
+// Threads of a block that all wait in vain make no progress together: so many times the limit of
+// one thread. Less would end blocks whose many threads work long without a barrier.
+constexpr uint64_t kStalledLimits = 16;
+
 // The next thread that can run in the order of their numbers, so that each one has its turn; -1 if
 // there is no other.
 int next_in_turn(const Executor& x) {
@@ -75,7 +79,8 @@ void look_at_steps(Executor& x) {
   Thread& self = current_thread(x);
   self.steps += kStepsAtOnce;
   x.stalled_steps += kStepsAtOnce;
-  if (std::max(self.steps, x.stalled_steps) >= x.checks.step_limit) {
+  if (self.steps >= x.checks.step_limit ||
+      x.stalled_steps >= kStalledLimits * x.checks.step_limit) {
     end_endless_thread(x);
   }
   yield_thread(x);
