@@ -2,6 +2,7 @@
 // executor under a race detector, sanitizers and several schedules, and their results are compared
 // with a reference in double precision. docs/kernel_lab.md explains its use.
 #pragma once
+#include <binade/kernels/base/printable.h>
 #include <binade/lab/cases/case.h>
 #include <binade/lab/driver/report.h>
 
@@ -22,7 +23,7 @@ struct CheckOptions {
 // There is no compiler, or the lab is not installed.
 class ToolchainError : public Error {
  public:
-  using Error::Error;
+  explicit ToolchainError(const std::string& text) : Error(printable(text)) {}
 };
 
 // Translates, compiles, runs and compares. Throws SourceError for a file that is not supported,

@@ -3,6 +3,7 @@
 // the compiler as the user wrote it, under the user's line numbers.
 #pragma once
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
 
 #include <cstdint>
 #include <optional>
@@ -31,7 +32,7 @@ struct Parameter {
 // Source that the lab cannot run. The text begins with "file:line: ".
 class SourceError : public Error {
  public:
-  using Error::Error;
+  explicit SourceError(const std::string& text) : Error(printable(text)) {}
 };
 
 struct Translation {
