@@ -30,4 +30,11 @@ class ToolchainError : public Error {
 // ToolchainError, and Error for a wrong case or shape and for a file that does not compile.
 Report check_kernel(const CheckOptions& options);
 
+// Names the folder of the lab's files; BINADE_LAB comes before it. Returns true. Programs that use
+// an installation by find_package(Binade) call it before main().
+bool set_lab_folder(const char* folder);
+#ifdef BINADE_LAB_FOLDER
+[[maybe_unused]] static const bool lab_folder_is_set = set_lab_folder(BINADE_LAB_FOLDER);
+#endif
+
 }  // namespace binade::lab

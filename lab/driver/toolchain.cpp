@@ -21,10 +21,16 @@ bool has_lab(const std::string& root) {
   return std::filesystem::exists(root + "/lib/libbinade_lab_plain.a", ignored);
 }
 
+// By set_lab_folder(), which runs before constructors of this file may have.
+std::string& installed_folder() {
+  static std::string folder;
+  return folder;
+}
+
 // Where the lab's files may be: as the user said, beside the program or the library in a build or
 // in an installation, and where this build was to be installed.
 std::vector<std::string> possible_roots() {
-  std::vector<std::string> roots = {variable("BINADE_LAB")};
+  std::vector<std::string> roots = {variable("BINADE_LAB"), installed_folder()};
   std::vector<std::filesystem::path> folders;
   std::error_code ignored;
   folders.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path());
@@ -59,6 +65,11 @@ std::string find_root(const std::string& asked) {
 }
 
 }  // namespace
+
+bool set_lab_folder(const char* folder) {
+  installed_folder() = folder;
+  return true;
+}
 
 std::string find_compiler(const std::string& asked) {
   std::vector<std::string> names = {asked};
