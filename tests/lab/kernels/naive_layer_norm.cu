@@ -2,7 +2,8 @@
 // Every thread reads its whole row, twice, without a barrier: slow, but not endless.
 #include <cuda_runtime.h>
 
-__global__ void normalize(const float* x, const float* w, const float* b, float* y, int cols, float eps) {
+__global__ void normalize(const float* x, const float* w, const float* b, float* y, int cols,
+                          float eps) {
   const float* row = x + size_t(blockIdx.x) * cols;
   float sum = 0, squares = 0;
   for (int i = 0; i < cols; ++i) {
@@ -18,6 +19,7 @@ __global__ void normalize(const float* x, const float* w, const float* b, float*
   }
 }
 
-extern "C" void solve(const float* x, const float* w, const float* b, float* y, int rows, int cols, float eps) {
+extern "C" void solve(const float* x, const float* w, const float* b, float* y, int rows, int cols,
+                      float eps) {
   normalize<<<rows, 512>>>(x, w, b, y, cols, eps);
 }
