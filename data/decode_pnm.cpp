@@ -77,7 +77,9 @@ class PnmReader {
       value = sample_bytes() == 1 ? *p : read_u16_be(p);
       at_ += sample_bytes();
     }
-    value = std::min(value, h.largest);
+    if (value > h.largest) {
+      request_.reject("corrupt PNM: a sample of ", value, ", above the largest value ", h.largest);
+    }
     const int64_t scaled = (value * 255 + h.largest / 2) / h.largest;
     return static_cast<uint8_t>(h.one_black ? 255 - scaled : scaled);
   }

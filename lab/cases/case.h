@@ -23,9 +23,9 @@ struct CaseParameter {
   std::string name = {};
   Role role = Role::input;
   Domain domain = Domain::real;
-  // Of an array: its extents, outermost first: names of sizes, numbers, and sums of products of
-  // them, such as "rows+1" and "rows*8". solve() may
-  // have a parameter ld<name>: then rows of the last extent begin so many elements apart.
+  // The extents of an array, outermost first: names of sizes, numbers, and sums of products of
+  // them, such as "rows+1" and "rows*8". solve() may have a parameter ld<name>: then rows of the last
+  // extent begin so many elements apart.
   std::vector<std::string> extents = {};
   double value = 0;  // of a scalar
 };

@@ -8,7 +8,7 @@
 
 namespace binade::lab {
 
-// What was found, grouped by kind, array and the two lines.
+// A group of findings of one kind, array and pair of lines.
 struct Issue {
   Found found = {};
   std::string headline = {};              // "softmax.cu:25  race (write after read) on part[7]"
@@ -29,7 +29,7 @@ struct LineCount {
   FoundAccess access = {};
 };
 
-// Of one source line.
+// The accesses of one source line.
 struct TogetherCount {
   std::string code = {};  // the text of the line
   FoundTogether row = {};

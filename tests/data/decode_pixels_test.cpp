@@ -202,14 +202,16 @@ TEST(DecodePixels, pnm_as_text) {
   const std::vector<uint8_t> bits = {255, 0, 255, 0, 0, 255};  // 1 is black
   EXPECT_EQ(decode(bytes_of("P1\n3 2\n0 1 0\n1#c\n10")).pixels, bits);
   EXPECT_EQ(decode(bytes_of("P1 3 2 010110")).pixels, bits);
-  EXPECT_EQ(decode(bytes_of("P2 2 2 10 0 10 5 11")).pixels,
-            (std::vector<uint8_t>{0, 255, 128, 255}));
+  EXPECT_EQ(decode(bytes_of("P2 2 2 10 0 10 5 9")).pixels,
+            (std::vector<uint8_t>{0, 255, 128, 230}));
   EXPECT_EQ(decode(bytes_of("P3 # x\n1 1\n65535\n0 65535 257\n")).pixels,
             (std::vector<uint8_t>{0, 255, 1}));
   EXPECT_ERROR(decode(bytes_of("P1 3 2 01011")), "truncated PNM");
   EXPECT_ERROR(decode(bytes_of("P1 3 2 010 11 ")), "truncated PNM: no 0 or 1");
   EXPECT_ERROR(decode(bytes_of("P1 3 2 010112")), "corrupt PNM: no 0 or 1 at byte 12");
   EXPECT_ERROR(decode(bytes_of("P2 2 2 10 0 10 5")), "truncated PNM");
+  EXPECT_ERROR(decode(bytes_of("P2 2 1 10 1 11")), "a sample of 11, above the largest value 10");
+  EXPECT_ERROR(decode(bytes_of("P5 1 1 7 a")), "a sample of 97, above the largest value 7");
   EXPECT_ERROR(decode(bytes_of("P2 2 1 10 1 -5")), "corrupt PNM: no number at byte 12");
   EXPECT_ERROR(decode(bytes_of("P3 30000 30000 255 1 2 3")), "limit");
   EXPECT_ERROR(decode(bytes_of("P8 1 1 255 .")), "text");

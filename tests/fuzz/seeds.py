@@ -141,12 +141,12 @@ def bmp_seeds():
 
 def pnm_seeds():
     good = {"p6": b"P6\n2 2\n255\n" + bytes(range(12)), "p5": b"P5 3 1 255 abc",
-            "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 aabb", "above": b"P5 1 1 7 a", "wide": b"P6\n3 1\n255\n" + bytes(range(9)),
+            "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 \x01a\x0fb", "wide": b"P6\n3 1\n255\n" + bytes(range(9)),
             "p1": b"P1 3 2 0 1 0\n110", "p2": b"P2 2 2 10 0 10 5 9", "p3": b"P3 1 1 255 1 2 3", "p4": b"P4\n9 1\n\x80\x80",
             "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\nabcd"}
     bad = {"cut": b"P6\n2 2\n255\n" + bytes(11), "max": b"P5 1 1 65536 aaaa", "text": b"P3 1 1 255 1 1", "zero": b"P5 0 1 255 ",
            "letters": b"P5 a 1 255 ", "large": b"P5 99999999999999999999 1 255 a", "no-space": b"P5 1 1 255", "p1": b"P1 1 1 2", "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 5\nMAXVAL 255\nENDHDR\nabcde",
-           "no-max": b"P5 1 1 0 a", "comment-end": b"P5 #"}
+           "no-max": b"P5 1 1 0 a", "above": b"P5 1 1 7 a", "comment-end": b"P5 #"}
     for name, data in good.items():
         write("pnm", f"good-{name}.pnm", data)
     for name, data in bad.items():
