@@ -24,8 +24,8 @@ struct CaseParameter {
   Role role = Role::input;
   Domain domain = Domain::real;
   // The extents of an array, outermost first: names of sizes, numbers, and sums of products of
-  // them, such as "rows+1" and "rows*8". solve() may have a parameter ld<name>: then rows of the last
-  // extent begin so many elements apart.
+  // them, such as "rows+1" and "rows*8". solve() may have a parameter ld<name>: then rows of the
+  // last extent begin so many elements apart.
   std::vector<std::string> extents = {};
   double value = 0;  // of a scalar
 };
