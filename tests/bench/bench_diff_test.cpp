@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-namespace binade::bench {
+namespace binade::bench::bench_diff_test {
 namespace {
 
 // The medians of rounds of seven samples: noise of 1% between the rounds and 2% within them, and an
@@ -214,4 +214,4 @@ TEST(BenchProgram, IsFoundInABuild) {
 }
 
 }  // namespace
-}  // namespace binade::bench
+}  // namespace binade::bench::bench_diff_test

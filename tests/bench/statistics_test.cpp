@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace binade::bench {
+namespace binade::bench::statistics_test {
 namespace {
 
 TEST(Statistics, Quantiles) {
@@ -113,4 +113,4 @@ TEST(Statistics, TheLeastPOfRankSums) {
 }
 
 }  // namespace
-}  // namespace binade::bench
+}  // namespace binade::bench::statistics_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-namespace binade {
+namespace binade::allocator_test {
 namespace {
 
 namespace host = kernels::host;
@@ -393,4 +393,4 @@ TEST_F(AllocatorTest, PeakAndFailuresAreOfTheDeviceThatIsNamed) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::allocator_test

@@ -6,7 +6,7 @@
 #include <binade/kernels/cuda/column_sums.cuh>
 #include <binade/kernels/reduce/reduce_kernels.cuh>
 
-namespace binade {
+namespace binade::barriers_test {
 namespace {
 
 constexpr int kBlock = 128, kRounds = 3;
@@ -139,4 +139,4 @@ TEST_F(Barriers, ABlockReducesColumnAfterColumn) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::barriers_test

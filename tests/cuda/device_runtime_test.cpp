@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-namespace binade {
+namespace binade::device_runtime_test {
 namespace {
 
 using DeviceRuntimeTest = DeviceTest;
@@ -278,4 +278,4 @@ TEST_F(DeviceRuntimeTest, ThreadsHaveTheirOwnStreams) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::device_runtime_test

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace binade {
+namespace binade::devices_test {
 namespace {
 
 namespace host = kernels::host;
@@ -137,4 +137,4 @@ TEST(DevicesTest, AStreamOfAnotherDeviceIsRefused) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::devices_test

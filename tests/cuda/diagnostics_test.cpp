@@ -3,7 +3,7 @@
 
 #include <binade/binade.h>
 
-namespace binade {
+namespace binade::diagnostics_test {
 namespace {
 
 using Diagnostics = DeviceTest;
@@ -128,4 +128,4 @@ TEST_F(Diagnostics, RecomputeOnTheDevice) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::diagnostics_test

@@ -3,7 +3,7 @@
 
 #include <binade/core/device/pinned.h>
 
-namespace binade {
+namespace binade::fault_test {
 namespace {
 
 namespace host = kernels::host;
@@ -160,4 +160,4 @@ TEST_F(FaultTest, EveryDeviceAllocationMayFailOnce) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::fault_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-namespace binade {
+namespace binade::graph_test {
 namespace {
 
 namespace host = kernels::host;
@@ -279,4 +279,4 @@ TEST_F(GraphTest, InputsReleasedInsideTheCaptureAreNotFilledByTheReplay) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::graph_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::graphed_step_test {
 namespace {
 
 using GraphedStepTest = DeviceTest;
@@ -163,4 +163,4 @@ TEST_F(GraphedStepTest, FollowsWeightsThatWereChangedInPlace) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::graphed_step_test

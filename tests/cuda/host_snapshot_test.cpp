@@ -16,7 +16,7 @@
 #include <map>
 #include <thread>
 
-namespace binade::train {
+namespace binade::train::host_snapshot_test {
 namespace {
 
 namespace host = kernels::host;
@@ -250,4 +250,4 @@ TEST_F(HostSnapshotTest, ATrainingSavesTheSameBytesAsOneThatWaits) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::host_snapshot_test

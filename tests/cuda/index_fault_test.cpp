@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::index_fault_test {
 namespace {
 
 using IndexFaultTest = DeviceTest;
@@ -126,4 +126,4 @@ TEST_F(IndexFaultTest, AReplayedGraphReports) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::index_fault_test

@@ -4,7 +4,7 @@
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 
-namespace binade {
+namespace binade::launch_test {
 namespace {
 
 namespace host = kernels::host;
@@ -139,4 +139,4 @@ TEST_F(LaunchTest, PropertiesOfTheDeviceAreAskedOnce) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::launch_test

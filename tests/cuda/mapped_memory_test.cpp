@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace binade {
+namespace binade::mapped_memory_test {
 namespace {
 
 namespace host = kernels::host;
@@ -57,4 +57,4 @@ TEST_F(MappedMemoryTest, ADriverThatRefusesToMapAfterTheProbeGivesPlainMemory) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::mapped_memory_test

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace binade {
+namespace binade::no_device_test {
 namespace {
 
 const bool kConfigured = setenv("BINADE_HOST_DEVICES", "0", 1) == 0;  // before anything asks
@@ -34,4 +34,4 @@ TEST(NoDeviceTest, CopiesOnTheCpuNeedNone) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::no_device_test

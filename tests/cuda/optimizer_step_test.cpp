@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::optimizer_step_test {
 namespace {
 
 using OptimizerStepTest = DeviceTest;
@@ -230,4 +230,4 @@ TEST_F(OptimizerStepTest, GroupsHaveTheirOwnBetas) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::optimizer_step_test

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace binade {
+namespace binade::placement_test {
 namespace {
 
 namespace host = kernels::host;
@@ -131,4 +131,4 @@ TEST(Placement, OperandsOfAConvolutionAndItsNormAreOnOneDevice) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::placement_test

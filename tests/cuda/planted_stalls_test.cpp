@@ -6,7 +6,7 @@
 
 #include "device_fixture.h"
 
-namespace binade::train {
+namespace binade::train::planted_stalls_test {
 namespace {
 
 class PlantedDeviceStalls : public DeviceTest {};
@@ -69,4 +69,4 @@ TEST_F(PlantedDeviceStalls, ACopyOfPageableMemoryInEachStep) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::planted_stalls_test

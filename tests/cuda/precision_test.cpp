@@ -4,7 +4,7 @@
 
 #include <binade/binade.h>
 
-namespace binade {
+namespace binade::precision_test {
 namespace {
 
 using DevicePrecision = DeviceTest;
@@ -66,4 +66,4 @@ TEST_F(DevicePrecision, AGraphHasItsOwnCasts) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::precision_test

@@ -12,7 +12,7 @@
 #include <functional>
 #include <numeric>
 
-namespace binade {
+namespace binade::sequence_training_test {
 namespace {
 
 constexpr int kSteps = 50;
@@ -170,4 +170,4 @@ TEST(SequenceTraining, LSTMClassifier) { expect_same_losses<Classifier>(sequence
 TEST(SequenceTraining, ResNetBlock) { expect_same_losses<ResNetBlock>(image_batch); }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::sequence_training_test

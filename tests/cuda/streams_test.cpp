@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::streams_test {
 namespace {
 
 namespace host = kernels::host;
@@ -281,4 +281,4 @@ TEST_F(StreamsTest, StreamsAndDevicesThatDoNotExist) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::streams_test

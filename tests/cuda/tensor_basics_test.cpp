@@ -7,7 +7,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/print.h>
 
-namespace binade {
+namespace binade::tensor_basics_test {
 namespace {
 
 using TensorBasicsTest = DeviceTest;
@@ -78,4 +78,4 @@ TEST_F(TensorBasicsTest, BernoulliReportsWhatIsNoProbability) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::tensor_basics_test

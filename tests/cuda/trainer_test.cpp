@@ -6,7 +6,7 @@
 #include <tests/data/fake_dataset.h>
 #include <tests/support/temporary_directory.h>
 
-namespace binade {
+namespace binade::trainer_test {
 namespace {
 
 using TrainerOnDeviceTest = DeviceTest;
@@ -208,4 +208,4 @@ TEST_F(TrainerOnDeviceTest, ResumesBitIdentically) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::trainer_test

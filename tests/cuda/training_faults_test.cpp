@@ -4,7 +4,7 @@
 
 #include <binade/binade.h>
 
-namespace binade {
+namespace binade::training_faults_test {
 namespace {
 
 using TrainingFaultsTest = DeviceTest;
@@ -93,4 +93,4 @@ TEST_F(TrainingFaultsTest, EveryAllocationOfAStepMayFail) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::training_faults_test

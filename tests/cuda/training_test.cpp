@@ -8,7 +8,7 @@
 #include <functional>
 #include <numeric>
 
-namespace binade {
+namespace binade::training_test {
 namespace {
 
 using MakeModel = std::function<std::unique_ptr<nn::Module>()>;
@@ -99,4 +99,4 @@ TEST(DeviceTraining, CnnInMixedPrecision) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::training_test

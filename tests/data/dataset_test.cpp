@@ -11,7 +11,7 @@
 #include "tests/data/fake_dataset.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::dataset_test {
 namespace {
 
 using test::FakeDataset;
@@ -215,4 +215,4 @@ TEST(Identity, does_not_depend_on_threads) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::dataset_test

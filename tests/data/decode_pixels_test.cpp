@@ -7,7 +7,7 @@
 #include "tests/data/test_files.h"
 #include "tests/support/child_process.h"
 
-namespace binade::data {
+namespace binade::data::decode_pixels_test {
 namespace {
 
 using test::bytes_of;
@@ -377,4 +377,4 @@ TEST(DecodePixels, tga) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::decode_pixels_test

@@ -5,7 +5,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::decode_test {
 namespace {
 
 using test::bytes_of;
@@ -182,4 +182,4 @@ TEST(Decode, read_image_names_the_path) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::decode_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::glyphs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ TEST(Glyphs, bad_options_are_errors) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::glyphs_test

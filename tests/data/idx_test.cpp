@@ -6,7 +6,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::idx_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
@@ -220,4 +220,4 @@ TEST(IdxFiles, decompressed_mnist_has_its_published_hash) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::idx_test

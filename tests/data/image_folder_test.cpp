@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::image_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -318,4 +318,4 @@ TEST(SharedFolder, cifar_and_photos) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::image_folder_test

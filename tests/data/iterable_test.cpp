@@ -11,7 +11,7 @@
 #include "tests/data/row_stream.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::iterable_test {
 namespace {
 
 using test::FakeRows;
@@ -377,4 +377,4 @@ TEST(Iterable, RowsOfImages) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::iterable_test

@@ -15,7 +15,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
 
-namespace binade::data {
+namespace binade::data::loader_faults_test {
 namespace {
 
 using test::FakeDataset;
@@ -221,4 +221,4 @@ TEST(LoaderFaults, too_many_bad_files_are_an_error) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::loader_faults_test

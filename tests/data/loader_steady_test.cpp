@@ -44,7 +44,7 @@ void* operator new(size_t bytes) {
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, size_t) noexcept { std::free(block); }
 
-namespace binade::data {
+namespace binade::data::loader_steady_test {
 namespace {
 
 using test::FakeDataset;
@@ -272,4 +272,4 @@ TEST_F(ManyFiles, EndingAtAnyMomentTakesLessThanASecond) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::loader_steady_test

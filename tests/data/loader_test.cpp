@@ -11,7 +11,7 @@
 #include "tests/data/image_stream.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::loader_test {
 namespace {
 
 using test::FakeDataset;
@@ -312,4 +312,4 @@ TEST(Loader, statistics) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::loader_test

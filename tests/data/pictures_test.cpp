@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::pictures_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST(SavePng, LeavesTheOldFileAtAnError) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::pictures_test

@@ -10,7 +10,7 @@
 
 #include "tests/data/fake_rows.h"
 
-namespace binade::data {
+namespace binade::data::repeated_samples_test {
 namespace {
 
 using Make = std::function<std::unique_ptr<Loader>(const LoaderOptions&)>;
@@ -80,4 +80,4 @@ TEST(RepeatedSamples, OfRows) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::repeated_samples_test

@@ -8,7 +8,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::robustness_test {
 namespace {
 
 struct Entry {
@@ -130,4 +130,4 @@ TEST(Robustness, pixels_match_the_manifest) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::robustness_test

@@ -7,7 +7,7 @@
 #include "tests/data/row_stream.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::text_lines_test {
 namespace {
 
 using test::read_stream;
@@ -117,4 +117,4 @@ TEST_F(TextLinesFiles, AreComparedWithTheirChecksums) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::text_lines_test

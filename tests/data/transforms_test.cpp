@@ -5,7 +5,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::transforms_test {
 namespace {
 
 using test::picture;
@@ -140,4 +140,4 @@ TEST(Normalizer, matches_the_formula) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::transforms_test

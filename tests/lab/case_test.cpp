@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace binade::lab {
+namespace binade::lab::case_test {
 namespace {
 
 TEST(Cases, AllHaveShapesInputsAndAReference) {
@@ -74,4 +74,4 @@ TEST(Cases, References) {
 }
 
 }  // namespace
-}  // namespace binade::lab
+}  // namespace binade::lab::case_test

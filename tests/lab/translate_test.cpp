@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace binade::lab {
+namespace binade::lab::translate_test {
 namespace {
 
 const char* const kSolve =
@@ -137,4 +137,4 @@ TEST(Translate, RefusesWithTheLine) {
 }
 
 }  // namespace
-}  // namespace binade::lab
+}  // namespace binade::lab::translate_test

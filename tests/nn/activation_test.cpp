@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace binade::nn {
+namespace binade::nn::activation_test {
 namespace {
 
 const Tensor& input() {
@@ -108,4 +108,4 @@ TEST(Activations, WithOptionsAndParameters) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::activation_test

@@ -6,7 +6,7 @@
 #include <binade/nn/resize.h>
 #include <gtest/gtest.h>
 
-namespace binade::nn {
+namespace binade::nn::embedding_test {
 namespace {
 
 TEST(Embedding, LooksUpRowsAndLeavesPaddingAlone) {
@@ -69,4 +69,4 @@ TEST(Unflatten, InfersOneSize) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::embedding_test

@@ -6,7 +6,7 @@
 #include <binade/nn/linear.h>
 #include <gtest/gtest.h>
 
-namespace binade::nn {
+namespace binade::nn::freeze_others_test {
 namespace {
 
 struct Net : Module {
@@ -66,4 +66,4 @@ TEST(FreezeOthers, ALossOfFrozenParametersAloneIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::freeze_others_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade::nn {
+namespace binade::nn::gpt2_test {
 namespace {
 
 constexpr Gpt2Options kSmall{
@@ -278,4 +278,4 @@ TEST(Gpt2, WrongUsesAreErrors) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::gpt2_test

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <thread>
 
+namespace inference_threads_test {
 namespace {
 
 namespace nn = binade::nn;
@@ -102,3 +103,4 @@ TEST_P(InferenceThreads, ShareOneModel) {
 INSTANTIATE_TEST_SUITE_P(Precisions, InferenceThreads, ::testing::Bool());
 
 }  // namespace
+}  // namespace inference_threads_test

@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-namespace binade::nn {
+namespace binade::nn::layers_test {
 namespace {
 
 TEST(Linear, ComputesTheProduct) {
@@ -258,4 +258,4 @@ TEST(Layers, ErrorsShowShapesAndRanges) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::layers_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace binade::nn {
+namespace binade::nn::losses_test {
 namespace {
 
 TEST(Losses, ObjectsHoldTheirOptions) {
@@ -145,4 +145,4 @@ TEST(Losses, SecondDerivatives) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::losses_test

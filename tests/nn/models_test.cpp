@@ -4,7 +4,7 @@
 #include <binade/nn/models.h>
 #include <gtest/gtest.h>
 
-namespace binade::nn {
+namespace binade::nn::models_test {
 namespace {
 
 TEST(Models, AcceptImageSizes) {
@@ -130,4 +130,4 @@ TEST(CNN, LearnsABatch) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::models_test

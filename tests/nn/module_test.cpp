@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace binade::nn {
+namespace binade::nn::module_test {
 namespace {
 
 std::string error_of(const std::function<void()>& f) {
@@ -330,4 +330,4 @@ TEST(Module, DescribeIsATable) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::module_test

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace binade::nn {
+namespace binade::nn::norm_test {
 namespace {
 
 std::vector<std::string> names_of(const Module& module) {
@@ -237,4 +237,4 @@ TEST(Pooling1d, ShapesAndValues) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::norm_test

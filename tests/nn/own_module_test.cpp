@@ -6,6 +6,7 @@
 #include <functional>
 
 // A user's program is not in Binade's namespaces.
+namespace own_module_test {
 namespace {
 
 namespace nn = binade::nn;
@@ -291,3 +292,4 @@ TEST(Options, WhatIsLeftOutIsNamed) {
 #pragma GCC diagnostic pop
 
 }  // namespace
+}  // namespace own_module_test

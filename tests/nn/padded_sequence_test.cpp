@@ -10,7 +10,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade::nn {
+namespace binade::nn::padded_sequence_test {
 namespace {
 
 constexpr int64_t kSteps = 6, kInput = 3;
@@ -143,4 +143,4 @@ TEST(PaddedSequence, WrongLengthsAreAnError) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::padded_sequence_test

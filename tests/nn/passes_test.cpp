@@ -16,7 +16,7 @@
 #include <functional>
 #include <optional>
 
-namespace binade::nn {
+namespace binade::nn::passes_test {
 namespace {
 
 // A user's module: it computes another function than its base class and counts its calls.
@@ -365,4 +365,4 @@ TEST(Passes, MixedPrecisionIsTheSameBits) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::passes_test

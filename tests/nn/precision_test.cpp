@@ -13,7 +13,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade::nn {
+namespace binade::nn::precision_test {
 namespace {
 
 constexpr DType f16 = DType::f16, f32 = DType::f32;
@@ -171,4 +171,4 @@ TEST_F(Environment, ABadValueIsOneError) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::precision_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace binade::nn {
+namespace binade::nn::sequence_test {
 namespace {
 
 double largest_difference(const Tensor& a, const Tensor& b) {
@@ -331,4 +331,4 @@ TEST(Cells, AreOneStepOfTheirLayers) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::sequence_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace binade::nn {
+namespace binade::nn::transformer_test {
 namespace {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return amax(abs(sub(a, b))).item(); }
@@ -216,4 +216,4 @@ TEST(Transformer, StacksHaveNamesAndErrors) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::transformer_test

@@ -11,7 +11,7 @@
 #include <binade/nn/sequential.h>
 #include <gtest/gtest.h>
 
-namespace binade::nn {
+namespace binade::nn::unregistered_test {
 namespace {
 
 class Warnings {
@@ -250,4 +250,4 @@ TEST(UnregisteredModule, AnErrorEndsTheForward) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::unregistered_test

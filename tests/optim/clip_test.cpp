@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace binade::optim {
+namespace binade::optim::clip_test {
 namespace {
 
 TestParameters some_gradients() {
@@ -91,4 +91,4 @@ TEST(ClipGradValue, ClampsTrueGradients) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::clip_test

@@ -16,7 +16,7 @@
 #include <cmath>
 #include <set>
 
-namespace binade::optim {
+namespace binade::optim::device_step_test {
 namespace {
 
 constexpr int kSteps = 50;
@@ -345,4 +345,4 @@ TEST(DeviceStep, StateMovesBetweenDevices) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::device_step_test

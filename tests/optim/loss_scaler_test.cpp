@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace binade::optim {
+namespace binade::optim::loss_scaler_test {
 namespace {
 
 std::string error_of(const std::function<void()>& f) {
@@ -147,4 +147,4 @@ TEST(LossScaler, RefusesWhatIsNoLoss) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::loss_scaler_test

@@ -16,7 +16,7 @@
 
 #include <tests/optim/parameters.h>
 
-namespace binade::optim {
+namespace binade::optim::low_updates_test {
 namespace {
 
 using OptimizerPtr = std::unique_ptr<Optimizer>;
@@ -230,4 +230,4 @@ TEST(LowUpdates, WrongUseIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::low_updates_test

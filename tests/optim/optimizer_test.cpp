@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace binade::optim {
+namespace binade::optim::optimizer_test {
 namespace {
 
 struct Reference {  // of one parameter
@@ -326,4 +326,4 @@ TEST(Optimizer, RefusesSettingsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::optimizer_test

@@ -15,7 +15,7 @@
 #include <memory>
 #include <set>
 
-namespace binade::optim {
+namespace binade::optim::optimizers_test {
 namespace {
 
 struct Reference {  // of one parameter
@@ -393,4 +393,4 @@ TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::optimizers_test

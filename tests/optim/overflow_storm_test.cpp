@@ -10,7 +10,7 @@
 #include <cmath>
 #include <functional>
 
-namespace binade::optim {
+namespace binade::optim::overflow_storm_test {
 namespace {
 
 constexpr int kBackoffs = 40;  // from 2^16 to 2^-24
@@ -203,4 +203,4 @@ TEST(OverflowStorm, TenPercentOfRandomOverflowsStillConverge) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::overflow_storm_test

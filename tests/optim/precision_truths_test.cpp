@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace binade::optim {
+namespace binade::optim::precision_truths_test {
 namespace {
 
 // A hundred updates of 2^-13 on a weight of 1, where half an ulp of f16 is 2^-11 upwards and 2^-12
@@ -198,4 +198,4 @@ TEST(AccumulationWindow, WeightsAndErrors) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::precision_truths_test

@@ -1,7 +1,7 @@
 #include <binade/optim/scaler_notes.h>
 #include <gtest/gtest.h>
 
-namespace binade::optim {
+namespace binade::optim::scaler_notes_test {
 namespace {
 
 TEST(ScalerNotes, AFirstOverflowIsOneCalmLine) {
@@ -46,4 +46,4 @@ TEST(ScalerNotes, AFixedScaleIsMeantToFit) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::scaler_notes_test

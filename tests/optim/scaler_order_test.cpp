@@ -10,7 +10,7 @@
 #include <functional>
 #include <type_traits>
 
-namespace binade::optim {
+namespace binade::optim::scaler_order_test {
 namespace {
 
 constexpr double kClip = 0.37;  // a factor that is no power of two
@@ -258,4 +258,4 @@ static_assert(!std::is_convertible_v<ScaledLoss, Tensor>);
 static_assert(!Addable<ScaledLoss> && Addable<Tensor>);
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::scaler_order_test

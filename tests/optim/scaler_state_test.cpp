@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-namespace binade::optim {
+namespace binade::optim::scaler_state_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -100,4 +100,4 @@ TEST(ScalerState, RefusesBadOptions) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::scaler_state_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace binade::optim {
+namespace binade::optim::schedule_test {
 namespace {
 
 using std::numbers::pi;
@@ -141,4 +141,4 @@ TEST(Schedule, RefusesBadOptions) {
 }
 
 }  // namespace
-}  // namespace binade::optim
+}  // namespace binade::optim::schedule_test

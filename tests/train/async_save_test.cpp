@@ -14,7 +14,7 @@
 #include "tests/train/nan_runs.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::async_save_test {
 namespace {
 
 // Wide enough that writing takes longer than a step.
@@ -150,4 +150,4 @@ TEST(AsyncSave, AFailedRunLeavesWholeCheckpoints) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::async_save_test

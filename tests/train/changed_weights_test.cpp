@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-namespace binade::nn {
+namespace binade::nn::changed_weights_test {
 namespace {
 
 using kernels::test_device;
@@ -271,4 +271,4 @@ TEST(SoftUpdate, BuffersExtremesAndErrors) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::changed_weights_test

@@ -19,7 +19,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
-namespace binade::train {
+namespace binade::train::checkpoint_damage_test {
 namespace {
 
 using binade::testing::run_child;
@@ -250,4 +250,4 @@ TEST(Disk, AFullDiskLeavesTheOldCheckpoint) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::checkpoint_damage_test

@@ -15,7 +15,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
-namespace binade::train {
+namespace binade::train::checkpoint_faults_test {
 namespace {
 
 using binade::testing::Fault;
@@ -276,4 +276,4 @@ TEST(Kill, AtRandomMoments) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::checkpoint_faults_test

@@ -15,7 +15,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
-namespace binade::train {
+namespace binade::train::checkpoint_store_test {
 namespace {
 
 using binade::testing::ModelFileSystem;
@@ -356,4 +356,4 @@ TEST(CheckpointStore, RefusesBadArguments) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::checkpoint_store_test

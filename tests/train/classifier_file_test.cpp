@@ -10,7 +10,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade::train {
+namespace binade::train::classifier_file_test {
 namespace {
 
 using binade::testing::TemporaryDirectory;
@@ -102,4 +102,4 @@ TEST(ClassifierFile, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::classifier_file_test

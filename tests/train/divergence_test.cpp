@@ -13,7 +13,7 @@
 #include "tests/train/nan_runs.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::divergence_test {
 namespace {
 
 // As the same loop by hand, without the bad step.
@@ -345,4 +345,4 @@ TEST(Divergence, RollingBackNeedsARunDirectory) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::divergence_test

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
 
-namespace binade::nn {
+namespace binade::nn::early_gradients_test {
 namespace {
 
 using kernels::test_device;
@@ -235,4 +235,4 @@ TEST(EarlyGradients, TiedParametersStayTiedOnAnotherDevice) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::early_gradients_test

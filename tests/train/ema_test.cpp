@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 
+namespace ema_test {
 namespace {
 
 namespace nn = binade::nn;
@@ -258,3 +259,4 @@ TEST(ModelFile, CarriesMetadata) {
 }
 
 }  // namespace
+}  // namespace ema_test

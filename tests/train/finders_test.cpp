@@ -14,7 +14,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/train/loop/toy_run.h"
 
-namespace binade::train {
+namespace binade::train::finders_test {
 namespace {
 
 // A model with the step that trains it.
@@ -316,4 +316,4 @@ TEST(NoiseScale, IsTheRatioOfVarianceAndSquaredGradient) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::finders_test

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace binade::train {
+namespace binade::train::flags_test {
 namespace {
 
 struct Result {
@@ -176,4 +176,4 @@ TEST(Flags, ErrorsOfTheBodyHaveTheirStatus) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::flags_test

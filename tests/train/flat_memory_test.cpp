@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace binade {
+namespace binade::flat_memory_test {
 namespace {
 
 constexpr int64_t kWidth = 16, kLongest = 48;
@@ -84,4 +84,4 @@ TEST(FlatMemory, TenThousandStepsOfChangingLengths) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::flat_memory_test

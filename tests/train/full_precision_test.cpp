@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
 
-namespace binade {
+namespace binade::full_precision_test {
 namespace {
 
 class Pair : public nn::Module {
@@ -150,4 +150,4 @@ TEST(FullPrecision, OfAModelInFullPrecisionChangesNothing) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::full_precision_test

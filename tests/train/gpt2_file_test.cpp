@@ -15,7 +15,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade::train {
+namespace binade::train::gpt2_file_test {
 namespace {
 
 using binade::testing::TemporaryDirectory;
@@ -123,4 +123,4 @@ TEST(ResNetFile, HasTorchvisionsNames) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::gpt2_file_test

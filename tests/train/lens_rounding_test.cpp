@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace binade::train {
+namespace binade::train::lens_rounding_test {
 namespace {
 
 // Its gradient is `slopes`, whose exponents go far below those of f16.
@@ -101,4 +101,4 @@ TEST(LensRounding, ReportSaysWhatWasRoundedBefore) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::lens_rounding_test

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <map>
 
-namespace binade::train {
+namespace binade::train::lens_test {
 namespace {
 
 class SmallModel : public nn::Module {
@@ -336,4 +336,4 @@ TEST(Lens, OfTheTrainerChangesNothingAndResumes) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::lens_test

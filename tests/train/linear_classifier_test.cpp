@@ -13,7 +13,7 @@
 
 #include <filesystem>
 
-namespace binade::train {
+namespace binade::train::linear_classifier_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,4 +65,4 @@ TEST(LinearClassifierTest, StaysBelowEightyPercentOnGlyphs) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::linear_classifier_test

@@ -25,7 +25,7 @@ std::string save(const std::string& path, const nn::Module& model) {
 std::string call(const nn::Module& model) { return save("mine", model); }
 }  // namespace user
 
-namespace binade::train {
+namespace binade::train::loop_checkpoint_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -366,4 +366,4 @@ TEST(LoopCheckpoint, RanksShareOne) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::loop_checkpoint_test

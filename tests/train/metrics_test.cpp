@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <limits>
 
-namespace binade::train {
+namespace binade::train::metrics_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +107,4 @@ TEST_F(MetricsFileTest, WithoutPathOrLinesNothingIsWritten) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::metrics_test

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-namespace mistakes {
+namespace mistakes::model_mistakes_test {
 namespace {
 
 // A layer that is a plain member.
@@ -261,4 +261,4 @@ TEST(ModelMistakes, NameTheOpWhatItGotWhatItExpectedAndWhatToDo) {
 }
 
 }  // namespace
-}  // namespace mistakes
+}  // namespace mistakes::model_mistakes_test

@@ -12,7 +12,7 @@
 #include "tests/train/nan_runs.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::nan_loss_test {
 namespace {
 
 TEST(NanLoss, EndsTheRunWithStepAndTensor) {
@@ -210,4 +210,4 @@ TEST(NanLoss, WhatIsNotFiniteIsNeverSaved) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::nan_loss_test

@@ -19,6 +19,7 @@
 #include <memory>
 #include <thread>
 
+namespace packed_weights_test {
 namespace {
 
 namespace nn = binade::nn;
@@ -297,3 +298,4 @@ TEST_F(PackedWeights, EightThreadsShareThem) {
 }
 
 }  // namespace
+}  // namespace packed_weights_test

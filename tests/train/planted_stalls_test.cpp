@@ -13,7 +13,7 @@
 
 #include "tests/data/fake_dataset.h"
 
-namespace binade::train {
+namespace binade::train::planted_stalls_test {
 namespace {
 
 constexpr int64_t kSteps = 8;
@@ -153,4 +153,4 @@ TEST(PlantedStalls, ARankThatWorksLonger) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::planted_stalls_test

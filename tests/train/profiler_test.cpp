@@ -15,7 +15,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade::train {
+namespace binade::train::profiler_test {
 namespace {
 
 using Kind = TimelineEvent::Kind;
@@ -350,4 +350,4 @@ TEST(TraceFile, RefusesOtherFiles) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::profiler_test

@@ -15,7 +15,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/run_owners.h"
 
-namespace binade::train {
+namespace binade::train::run_directory_test {
 namespace {
 
 using binade::testing::run_child;
@@ -193,4 +193,4 @@ TEST(RunDirectory, CutLinesAreKept) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::run_directory_test

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace binade::train {
+namespace binade::train::run_display_test {
 namespace {
 
 TEST(RunDisplay, TimesAreShort) {
@@ -59,4 +59,4 @@ TEST(RunDisplay, ShowsEveryValueOfAValidation) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::run_display_test

@@ -14,7 +14,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/run_owners.h"
 
-namespace binade::train {
+namespace binade::train::run_lock_test {
 namespace {
 
 using binade::testing::FaultyFileSystem;
@@ -263,4 +263,4 @@ TEST(RunLock, ANameThatIsItsOwnIsNoOtherOwners) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::run_lock_test

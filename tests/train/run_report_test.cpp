@@ -20,7 +20,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/loop/toy_run.h"
 
-namespace binade::train {
+namespace binade::train::run_report_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -354,4 +354,4 @@ TEST(RunDiff, EqualRunsAreTheSameAndOthersNameTheFirstStepAndTensor) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::run_report_test

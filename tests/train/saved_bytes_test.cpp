@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace binade::train {
+namespace binade::train::saved_bytes_test {
 namespace {
 
 constexpr int64_t kBatch = 64;
@@ -53,4 +53,4 @@ TEST(SavedBytesTest, EvaluationKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::saved_bytes_test

@@ -17,7 +17,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade {
+namespace binade::soak_test {
 namespace {
 
 int64_t steps() {
@@ -197,4 +197,4 @@ TEST(S5, a_graph_of_depth_100000) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::soak_test

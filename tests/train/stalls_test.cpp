@@ -9,7 +9,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade::train {
+namespace binade::train::stalls_test {
 namespace {
 
 using Kind = TimelineEvent::Kind;
@@ -263,4 +263,4 @@ TEST(Stalls, NeedSteps) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::stalls_test

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-namespace binade::train {
+namespace binade::train::stop_signal_test {
 namespace {
 
 volatile std::sig_atomic_t seen = 0;
@@ -40,4 +40,4 @@ TEST(StopSignal, LeavesIgnoredSignalsIgnored) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::stop_signal_test

@@ -13,7 +13,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/loop/toy_run.h"
 
-namespace binade::train {
+namespace binade::train::strict_options_test {
 namespace {
 
 using toy::Counted;
@@ -162,4 +162,4 @@ TEST(StrictModule, AParameterReplacedAfterTheOptimizerIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::strict_options_test

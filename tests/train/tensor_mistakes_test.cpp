@@ -1,7 +1,7 @@
 // The commonest mistakes of a newcomer with shapes, dtypes, devices and options (mistakes.h).
 #include <tests/train/mistakes.h>
 
-namespace mistakes {
+namespace mistakes::tensor_mistakes_test {
 namespace {
 
 Mistakes shapes() {
@@ -285,4 +285,4 @@ TEST(TensorMistakes, NameTheOpWhatItGotWhatItExpectedAndWhatToDo) {
 }
 
 }  // namespace
-}  // namespace mistakes
+}  // namespace mistakes::tensor_mistakes_test

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <map>
 
-namespace binade::train {
+namespace binade::train::tinygrad_model_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,4 +54,4 @@ TEST(TinygradModelTest, ClassifiesExactlyAsManyAsItsAuthorsLibrary) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::tinygrad_model_test

@@ -19,7 +19,7 @@
 #include "tests/train/checkpoint_samples.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::trainer_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -395,4 +395,4 @@ TEST(ResumedRun, OtherSettingsNeedForce) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_files_test

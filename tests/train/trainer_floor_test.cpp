@@ -11,7 +11,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace binade::train {
+namespace binade::train::trainer_floor_test {
 namespace {
 
 constexpr int64_t kSamples = 40, kBatch = 8, kBatches = kSamples / kBatch;
@@ -233,4 +233,4 @@ TEST(TrainerAtTheFloor, TheProgressLineNamesTheLayerOfTheLastOverflow) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_floor_test

@@ -20,7 +20,7 @@
 #include "tests/train/full_run.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::trainer_resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -341,4 +341,4 @@ TEST(Resume, WithoutAnyCheckpointTheOldLinesAreKept) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_resume_test

@@ -10,7 +10,7 @@
 #include "tests/data/fake_dataset.h"
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::trainer_test {
 namespace {
 
 using test::LitPixels, test::Losses, test::ScriptedModel, test::ScriptedRun;
@@ -219,4 +219,4 @@ TEST(TrainerTest, EvaluationLeavesEveryModuleInItsMode) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_test

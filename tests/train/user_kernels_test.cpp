@@ -17,7 +17,7 @@
 #include <limits>
 #include <string>
 
-namespace binade {
+namespace binade::user_kernels_test {
 namespace {
 
 std::string module_path(const char* name) {
@@ -350,4 +350,4 @@ TEST(UserKernelEnvironment, IsCheckedOnEveryDevice) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::user_kernels_test

@@ -8,7 +8,7 @@
 
 #include "tests/train/scripted_run.h"
 
-namespace binade::train {
+namespace binade::train::validation_step_test {
 namespace {
 
 using test::LitPixels;
@@ -188,4 +188,4 @@ TEST(Trainer, ASecondFitAfterTheEndIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::validation_step_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::autograd_test {
 namespace {
 
 TEST(Autograd, SharedInputAndDiamond) {
@@ -310,4 +310,4 @@ TEST(Autograd, InPlaceNeedsADetachedTensor) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::autograd_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::custom_op_test {
 namespace {
 
 // y = x / (1 + |x|), dx = dy / (1 + |x|)^2
@@ -134,4 +134,4 @@ TEST(CustomOp, AResultIsRecordedOnce) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::custom_op_test

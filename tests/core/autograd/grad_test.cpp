@@ -3,7 +3,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::grad_test {
 namespace {
 
 TEST(Grad, GivesGradientsAndLeavesThoseOfLeavesAlone) {
@@ -139,4 +139,4 @@ TEST(Gradgradcheck, AcceptsRightAndRejectsWrongSecondDerivatives) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::grad_test

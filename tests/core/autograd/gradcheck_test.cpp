@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::gradcheck_test {
 namespace {
 
 Tensor leaf(const Dims& sizes) {
@@ -207,4 +207,4 @@ TEST(Gradcheck, RejectsBackwardThatDoesNotRepeat) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::gradcheck_test

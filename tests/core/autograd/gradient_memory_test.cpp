@@ -7,7 +7,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::gradient_memory_test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -112,4 +112,4 @@ TEST(GradientMemory, CastsOfOneLeafAddUp) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::gradient_memory_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::hooks_test {
 namespace {
 
 TEST(Hooks, OfAResultSeeItsWholeGradientBeforeItGoesOn) {
@@ -87,4 +87,4 @@ TEST(Hooks, ExplainBadUse) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::hooks_test

@@ -4,7 +4,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::recompute_test {
 namespace {
 
 // Two layers with parameters that a function captures.
@@ -182,4 +182,4 @@ TEST(Recompute, TwiceThroughARetainedGraph) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::recompute_test

@@ -12,7 +12,7 @@
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
-namespace binade {
+namespace binade::memory_test {
 namespace {
 
 TEST(Memory, BlocksAreAlignedAndApart) {
@@ -129,4 +129,4 @@ TEST(Memory, HugeRequestsAreErrors) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::memory_test

@@ -15,7 +15,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade {
+namespace binade::file_system_test {
 namespace {
 
 using testing::Choices;
@@ -396,4 +396,4 @@ TEST(Kill, AtRandomMoments) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::file_system_test

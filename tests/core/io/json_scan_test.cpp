@@ -11,7 +11,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade {
+namespace binade::json_scan_test {
 namespace {
 
 // The tokens of `text` in short form: {}[] unchanged, k:key s:string i:integer b n.
@@ -262,4 +262,4 @@ TEST(JsonText, Utf8AcceptsEachCodePointAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::json_scan_test

@@ -13,7 +13,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade {
+namespace binade::program_streams_test {
 namespace {
 
 using testing::run_child;
@@ -76,4 +76,4 @@ TEST(ProgramStreams, OutputThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::program_streams_test

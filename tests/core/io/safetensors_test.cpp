@@ -7,7 +7,7 @@
 #include "tests/core/io/model_file_system.h"
 #include "tests/core/io/safetensors_bytes.h"
 
-namespace binade {
+namespace binade::safetensors_test {
 namespace {
 
 using testing::ModelFileSystem;
@@ -331,4 +331,4 @@ TEST(Safetensors, RandomDamageNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::safetensors_test

@@ -13,7 +13,7 @@
 #include "tests/core/io/safetensors_bytes.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade {
+namespace binade::safetensors_writer_test {
 namespace {
 
 using testing::as_bytes;
@@ -316,4 +316,4 @@ TEST(SafetensorsData, RealFilesReadAndSurviveARewrite) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::safetensors_writer_test

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace binade {
+namespace binade::sha256_test {
 namespace {
 
 std::string hash_of(std::string_view text) { return hex(sha256(bytes_in(text))); }
@@ -93,4 +93,4 @@ TEST(FillRandom, FillsAllOfIt) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::sha256_test

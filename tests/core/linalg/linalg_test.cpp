@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::linalg_test {
 namespace {
 
 using linalg::matrix_norm;
@@ -317,4 +317,4 @@ TEST_F(Linalg, ADeviceCopiesToTheHostAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::linalg_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::anomaly_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -139,4 +139,4 @@ TEST(Anomaly, InsideARecomputedFunction) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::anomaly_test

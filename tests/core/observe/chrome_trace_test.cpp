@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <tests/support/error_of.h>
 
-namespace binade {
+namespace binade::chrome_trace_test {
 namespace {
 
 TEST(ChromeTrace, HasRowsAndSpans) {
@@ -29,4 +29,4 @@ TEST(ChromeTrace, NamesASpanThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::chrome_trace_test

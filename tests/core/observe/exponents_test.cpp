@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-namespace binade {
+namespace binade::exponents_test {
 namespace {
 
 // Host memory with these elements, brought to the test device.
@@ -267,4 +267,4 @@ TEST(ExponentLens, ErrorsNameTheProblem) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::exponents_test

@@ -8,7 +8,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::graph_growth_test {
 namespace {
 
 class GraphGrowth : public ::testing::Test {
@@ -95,4 +95,4 @@ TEST_F(GraphGrowth, GraphsThatOtherThreadsLetGoOf) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::graph_growth_test

@@ -13,7 +13,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
 
-namespace binade {
+namespace binade::memory_tracker_test {
 namespace {
 
 int64_t bytes_of(const std::vector<LabelMemory>& labels, const std::string& label) {
@@ -117,4 +117,4 @@ TEST(MemoryLimit, IsAnErrorThatCanBeCaughtAndGoesAway) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::memory_tracker_test

@@ -7,7 +7,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::observer_test {
 namespace {
 
 // Writes each event as one line.
@@ -136,4 +136,4 @@ TEST(Observer, SeesBothRunsOfARecomputedFunction) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::observer_test

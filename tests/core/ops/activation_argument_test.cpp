@@ -7,7 +7,7 @@
 
 #include <set>
 
-namespace binade {
+namespace binade::activation_argument_test {
 namespace {
 
 using Function = std::function<Tensor(const std::vector<Tensor>&, Activation)>;
@@ -120,4 +120,4 @@ TEST(ActivationArgument, AChangedResultIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::activation_argument_test

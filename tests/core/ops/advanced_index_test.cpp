@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::advanced_index_test {
 namespace {
 
 Device device() { return kernels::test_device(); }
@@ -168,4 +168,4 @@ TEST(AdvancedIndex, QuantileOfNaNPassesTheGradientToNaN) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::advanced_index_test

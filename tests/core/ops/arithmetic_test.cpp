@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace binade {
+namespace binade::arithmetic_test {
 namespace {
 
 constexpr int64_t kBig = int64_t{1} << 60;
@@ -327,4 +327,4 @@ TEST(Equality, WithTolerances) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::arithmetic_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::attention_test {
 namespace {
 
 // Bytes that a forward saves besides its inputs and result, its peak of saved bytes, and the peak
@@ -144,4 +144,4 @@ TEST(Attention, HasNoSecondDerivative) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::attention_test

@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-namespace binade {
+namespace binade::long_sums_test {
 namespace {
 
 [[maybe_unused]] const int kForced = setenv("BINADE_FORCE_ISA", "baseline", 0);
@@ -141,4 +141,4 @@ TEST(LongSums, NormsOfEveryOrder) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::long_sums_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace binade {
+namespace binade::norm_order_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -64,4 +64,4 @@ TEST(NormOrder, GradientIsZeroAtZero) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::norm_order_test

@@ -5,7 +5,7 @@
 
 #include <tests/kernels/support/test_device.h>
 
-namespace binade {
+namespace binade::pool_stride_test {
 namespace {
 
 using Pool = Tensor (*)(const Tensor&, const Pool2dOptions&);
@@ -47,4 +47,4 @@ TEST(PoolStride, OfZeroIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::pool_stride_test

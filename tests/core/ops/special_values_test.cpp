@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace binade {
+namespace binade::special_values_test {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -389,4 +389,4 @@ TEST(SpecialValues, BoundsOfPiecewiseOps) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::special_values_test

@@ -14,7 +14,7 @@
 
 #include "format_digests.h"
 
-namespace binade {
+namespace binade::number_formats_test {
 namespace {
 
 using Numbers = std::vector<float>;
@@ -246,4 +246,4 @@ TEST(NumberFormats, TextIsReadBack) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::number_formats_test

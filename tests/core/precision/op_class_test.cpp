@@ -7,7 +7,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::op_class_test {
 namespace {
 
 TEST(OpClasses, EveryOpHasOneClassAndEveryClassItsOps) {
@@ -36,4 +36,4 @@ TEST(OpClasses, ThePageIsTheOneThatIsMade) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::op_class_test

@@ -6,7 +6,7 @@
 
 #include "tests/core/autograd/autograd_testing.h"
 
-namespace binade {
+namespace binade::precision_ledger_test {
 namespace {
 
 constexpr DType f16 = DType::f16;
@@ -142,4 +142,4 @@ TEST(PrecisionLedger, ExplainsAPolicyBeforeItRuns) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::precision_ledger_test

@@ -12,7 +12,7 @@
 #include "tests/core/autograd/autograd_testing.h"
 #include "tests/support/temporary_directory.h"
 
-namespace binade {
+namespace binade::precision_test {
 namespace {
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
@@ -337,4 +337,4 @@ TEST(CastCache, RecomputedFunctionsGetTheSameGradients) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::precision_test

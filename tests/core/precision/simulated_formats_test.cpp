@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace binade {
+namespace binade::simulated_formats_test {
 namespace {
 
 double relative_error(const Tensor& got, const Tensor& want) {
@@ -213,4 +213,4 @@ TEST(AccumulatedMatmul, GradientsAreProductsOfTheSameKind) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::simulated_formats_test

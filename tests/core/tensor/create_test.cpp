@@ -10,7 +10,7 @@
 
 #include <tests/core/autograd/autograd_testing.h>
 
-namespace binade {
+namespace binade::create_test {
 namespace {
 
 TEST(From, TheDtypeIsThatOfTheValues) {
@@ -233,4 +233,4 @@ TEST(Multinomial, FollowsTheWeights) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::create_test

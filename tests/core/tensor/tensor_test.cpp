@@ -11,7 +11,7 @@
 
 #include <tests/core/autograd/autograd_testing.h>
 
-namespace binade {
+namespace binade::tensor_test {
 namespace {
 
 // Printing -----------------------------------------------------------------------------------
@@ -280,4 +280,4 @@ TEST(InPlace, AChangeThatTheGraphWouldLoseIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::tensor_test

@@ -8,7 +8,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::augment_test {
 namespace {
 
 using test::picture;
@@ -212,4 +212,4 @@ TEST(Augment, wrong_arguments) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::augment_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::distribution_test {
 namespace {
 
 constexpr int kSide = 16;
@@ -104,4 +104,4 @@ TEST(Distributions, are_those_of_torchvision) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::distribution_test

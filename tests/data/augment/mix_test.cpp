@@ -10,7 +10,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::mix_test {
 namespace {
 
 using test::picture;
@@ -200,4 +200,4 @@ TEST(Mix, wrong_arguments) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::mix_test

@@ -12,7 +12,7 @@
 #include "tests/data/test_files.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::data {
+namespace binade::data::transform_cases_test {
 namespace {
 
 struct Case {
@@ -279,4 +279,4 @@ TEST(TransformCases, boxes_are_those_of_torchvision) {
 TEST(NarrowerIsas, TransformCasesPass) { EXPECT_TRUE(kernels::passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::transform_cases_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::collate_test {
 namespace {
 
 // Samples that a test writes out.
@@ -231,4 +231,4 @@ TEST(Loops, are_one_epoch_each) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::collate_test

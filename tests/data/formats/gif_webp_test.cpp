@@ -5,7 +5,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::gif_webp_test {
 namespace {
 
 using test::decode;
@@ -107,4 +107,4 @@ TEST(GifAndWebp, every_cut_is_an_error) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::gif_webp_test

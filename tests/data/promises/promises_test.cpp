@@ -6,7 +6,7 @@
 
 #include "tests/data/promises/kinds.h"
 
-namespace binade::data::test {
+namespace binade::data::test::promises_test {
 namespace {
 
 class Promises : public ::testing::TestWithParam<Kind> {
@@ -196,4 +196,4 @@ TEST_P(Promises, devices_get_the_same_bits) {
 }
 
 }  // namespace
-}  // namespace binade::data::test
+}  // namespace binade::data::test::promises_test

@@ -14,7 +14,7 @@
 #include "tests/data/fake_dataset.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::sampling_test {
 namespace {
 
 TensorDataset labelled(const std::vector<int64_t>& labels) {
@@ -278,4 +278,4 @@ TEST(Sampling, AnEpochGoesOnWithAnyNumberOfShards) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::sampling_test

@@ -14,7 +14,7 @@
 #include "tests/data/fake_rows.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::combine_test {
 namespace {
 
 using test::FakeDataset;
@@ -270,4 +270,4 @@ TEST(Combine, temporaries_are_kept) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::combine_test

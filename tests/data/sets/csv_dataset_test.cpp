@@ -7,7 +7,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::csv_dataset_test {
 namespace {
 
 class Csv : public ::testing::Test {
@@ -213,4 +213,4 @@ TEST_F(Csv, class_weights_and_identity) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::csv_dataset_test

@@ -5,7 +5,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::image_table_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,4 +179,4 @@ TEST_F(ImageTables, checksums_are_compared) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::image_table_test

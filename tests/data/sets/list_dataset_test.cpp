@@ -8,7 +8,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::list_dataset_test {
 namespace {
 
 Sample word(std::vector<int64_t> letters, int64_t label) {
@@ -114,4 +114,4 @@ TEST(ListDataset, an_index_outside_is_refused) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::list_dataset_test

@@ -9,7 +9,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::shared_formats_test {
 namespace {
 
 using test::picture;
@@ -190,4 +190,4 @@ TEST_F(Tar, PartsAreFoundByOpenDataset) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::shared_formats_test

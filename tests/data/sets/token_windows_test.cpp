@@ -7,7 +7,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::token_windows_test {
 namespace {
 
 class TokenFiles : public ::testing::Test {
@@ -154,4 +154,4 @@ TEST_F(TokenFiles, have_an_identity) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::token_windows_test

@@ -6,7 +6,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::verify_dataset_test {
 namespace {
 
 using test::contains;
@@ -83,4 +83,4 @@ TEST_F(VerifyDataset, progress_ends_with_all) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::verify_dataset_test

@@ -22,7 +22,7 @@
 #include "tests/data/image_stream.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::store_test {
 namespace {
 
 using test::FakeDataset;
@@ -359,4 +359,4 @@ TEST_F(Store, OfManySamplesOpensInBoundedMemory) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::store_test

@@ -11,7 +11,7 @@
 #include "tests/data/image_stream.h"
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::part_test {
 namespace {
 
 using test::decode;
@@ -296,4 +296,4 @@ TEST_F(Part, dtype_and_memory_format_of_batches) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::part_test

@@ -9,7 +9,7 @@
 #include "tests/data/test_files.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::data {
+namespace binade::data::resample_test {
 namespace {
 
 using test::picture;
@@ -236,4 +236,4 @@ TEST(Resample, mirrored_rows_of_every_width) {
 TEST(NarrowerIsas, ResamplePasses) { EXPECT_TRUE(kernels::passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::resample_test

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace binade::dist {
+namespace binade::dist::communicator_test {
 namespace {
 
 TEST(Communicator, DoesItsCollectives) {
@@ -212,4 +212,4 @@ TEST(CommunicatorErrors, BadInputIsRefused) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::communicator_test

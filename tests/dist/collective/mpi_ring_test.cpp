@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
 
-namespace binade::dist {
+namespace binade::dist::mpi_ring_test {
 namespace {
 
 class MpiRing : public testing::TestWithParam<int> {
@@ -22,4 +22,4 @@ TEST_P(MpiRing, IsExactAndRepeats) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::mpi_ring_test

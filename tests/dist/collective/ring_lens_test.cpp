@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace binade::dist {
+namespace binade::dist::ring_lens_test {
 namespace {
 
 std::vector<Tensor> random_ranks(int n, int64_t count) {
@@ -148,4 +148,4 @@ TEST(RingLens, NamesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::ring_lens_test

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace binade::dist {
+namespace binade::dist::ring_test {
 namespace {
 
 class Ring : public testing::TestWithParam<int> {};
@@ -93,4 +93,4 @@ TEST(RingBytes, EachRankSendsTwiceItsShare) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::ring_test

@@ -4,7 +4,7 @@
 #include <binade/dist/job/threads.h>
 #include <gtest/gtest.h>
 
-namespace binade::dist {
+namespace binade::dist::share_test {
 namespace {
 
 TEST(Share, Numbers) {
@@ -47,4 +47,4 @@ TEST(Share, NamedTensors) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::share_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace binade::dist {
+namespace binade::dist::control_test {
 namespace {
 
 const Key kKey = derive_key("secret", "test");
@@ -130,4 +130,4 @@ TEST(Control, ARankThatDiesAfterRankZeroLeftIsNamed) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::control_test

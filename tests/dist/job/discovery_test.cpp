@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-namespace binade::dist {
+namespace binade::dist::discovery_test {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -265,4 +265,4 @@ TEST(SlurmTasks, AreExpanded) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::discovery_test

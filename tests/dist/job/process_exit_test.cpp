@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-namespace binade::dist {
+namespace binade::dist::process_exit_test {
 namespace {
 
 // The wait() status of a child that gets SIGTERM and then runs `work`.
@@ -53,4 +53,4 @@ TEST(DelayTermination, LeavesAHandlerOfTheProgramAlone) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::process_exit_test

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace binade::dist {
+namespace binade::dist::slurm_submit_test {
 namespace {
 
 SlurmJob array_job() {
@@ -142,4 +142,4 @@ TEST_F(SlurmPrograms, SbatchGetsTheScript) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::slurm_submit_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <regex>
 
-namespace binade::dist {
+namespace binade::dist::world_faults_test {
 namespace {
 
 const std::string kRanks = BINADE_BIN_DIR "/dist_ranks ";
@@ -144,4 +144,4 @@ TEST(WorldFaults, UnderMpirunToo) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::world_faults_test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
 
-namespace binade::dist {
+namespace binade::dist::world_test {
 namespace {
 
 const std::string kRanks = BINADE_BIN_DIR "/dist_ranks ";
@@ -168,4 +168,4 @@ TEST(WorldErrors, LaunchSaysWhatFailed) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::world_test

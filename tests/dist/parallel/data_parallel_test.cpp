@@ -10,7 +10,7 @@
 
 #include <mutex>
 
-namespace binade::dist {
+namespace binade::dist::data_parallel_test {
 namespace {
 
 constexpr int64_t kBatch = 12;
@@ -188,4 +188,4 @@ TEST(Communicator, ScattersAndGathersParts) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::data_parallel_test

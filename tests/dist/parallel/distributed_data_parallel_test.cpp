@@ -14,7 +14,7 @@
 #include <atomic>
 #include <cmath>
 
-namespace binade::dist {
+namespace binade::dist::distributed_data_parallel_test {
 namespace {
 
 constexpr int64_t kBatch = 12;
@@ -233,4 +233,4 @@ TEST(DistributedDataParallelErrors, AnExceptionInBackwardEndsAllAtOnce) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::distributed_data_parallel_test

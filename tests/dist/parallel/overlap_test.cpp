@@ -11,7 +11,7 @@
 #include <chrono>
 #include <thread>
 
-namespace binade::dist {
+namespace binade::dist::overlap_test {
 namespace {
 
 struct Case {
@@ -137,4 +137,4 @@ TEST(Overlap, ExposesNoMoreThanItMust) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::overlap_test

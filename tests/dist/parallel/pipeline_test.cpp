@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace binade::dist {
+namespace binade::dist::pipeline_test {
 namespace {
 
 constexpr int64_t kIn = 6, kWidth = 10, kClasses = 4, kBatch = 14;
@@ -301,4 +301,4 @@ TEST(PipelineRanks, NameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::pipeline_test

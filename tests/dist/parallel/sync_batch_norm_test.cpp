@@ -14,7 +14,7 @@
 
 #include <numeric>
 
-namespace binade::dist {
+namespace binade::dist::sync_batch_norm_test {
 namespace {
 
 constexpr int64_t kChannels = 3;
@@ -219,4 +219,4 @@ TEST(SyncBatchNorm, ARankWithoutSamplesIsRefused) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::sync_batch_norm_test

@@ -14,7 +14,7 @@
 
 #include "tests/support/temporary_directory.h"
 
-namespace binade::train {
+namespace binade::train::trainer_phases_ranks_test {
 namespace {
 
 using dist::Communicator;
@@ -192,4 +192,4 @@ TEST(TrainerPhasesRanks, AResumedRunIsTheSame) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_phases_ranks_test

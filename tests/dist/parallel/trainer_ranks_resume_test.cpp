@@ -9,7 +9,7 @@
 #include <mutex>
 #include <numeric>
 
-namespace binade::train {
+namespace binade::train::trainer_ranks_resume_test {
 namespace {
 
 // By step: the samples that all ranks took.
@@ -143,4 +143,4 @@ TEST(TrainerRanksErrors, AnotherGlobalBatchInTheMiddleOfAnEpoch) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_ranks_resume_test

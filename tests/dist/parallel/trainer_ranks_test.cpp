@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-namespace binade::train {
+namespace binade::train::trainer_ranks_test {
 namespace {
 
 struct Equality {
@@ -266,4 +266,4 @@ TEST(TrainerRanks, AnyExceptionOfRankZeroReachesAll) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::trainer_ranks_test

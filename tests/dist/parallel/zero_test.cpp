@@ -19,7 +19,7 @@
 #include <atomic>
 #include <cmath>
 
-namespace binade::dist {
+namespace binade::dist::zero_test {
 namespace {
 
 constexpr int64_t kBatch = 12;
@@ -340,4 +340,4 @@ TEST(ZeroErrors, GradientsOutsideOfTheShards) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::zero_test

@@ -5,7 +5,7 @@
 #include <tests/dist/transport/transport_cases.h>
 #include <tests/support/error_of.h>
 
-namespace binade::dist {
+namespace binade::dist::delayed_transport_test {
 namespace {
 
 std::vector<std::string> run_delayed(int size, const LinkDelay& link,
@@ -115,4 +115,4 @@ TEST(LinkDelay, IsReadFromText) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::delayed_transport_test

@@ -6,7 +6,7 @@
 
 #include "tests/dist/transport/handshake_ends.h"
 
-namespace binade::dist {
+namespace binade::dist::handshake_descriptors_test {
 namespace {
 
 // Lowers the limit of descriptors to those in use, as if the process had no other left.
@@ -67,4 +67,4 @@ TEST(Strangers, WithoutDescriptorsARankWaits) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::handshake_descriptors_test

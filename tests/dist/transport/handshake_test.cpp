@@ -31,7 +31,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
   return system("127.0.0.1", service, hints, found);
 }
 
-namespace binade::dist {
+namespace binade::dist::handshake_test {
 namespace {
 
 // The frames of an honest connecting end, as one on its way sees them.
@@ -279,4 +279,4 @@ TEST(Connectors, TryAgainUntilSomebodyListens) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::handshake_test

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
 
-namespace binade::dist {
+namespace binade::dist::mpi_transport_test {
 namespace {
 
 class MpiTransport : public testing::TestWithParam<int> {
@@ -24,4 +24,4 @@ TEST_P(MpiTransport, DoesWhatATransportMust) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::mpi_transport_test

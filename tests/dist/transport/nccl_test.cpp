@@ -16,7 +16,7 @@
 #include <cmath>
 #include <cstdlib>
 
-namespace binade::dist {
+namespace binade::dist::nccl_test {
 namespace {
 
 #ifdef BINADE_FAKE_NCCL
@@ -323,4 +323,4 @@ TEST(NcclProcesses, ReduceOnTheDevice) {
 #endif
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::nccl_test

@@ -4,7 +4,7 @@
 #include <tests/dist/transport/transport_cases.h>
 #include <tests/support/error_of.h>
 
-namespace binade::dist {
+namespace binade::dist::tcp_transport_test {
 namespace {
 
 Key key_of(const std::string& secret) { return derive_key(secret, "test"); }
@@ -159,4 +159,4 @@ TEST(Sockets, ErrorsNameTheAddress) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::tcp_transport_test

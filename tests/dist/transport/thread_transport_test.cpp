@@ -2,7 +2,7 @@
 #include <tests/dist/transport/transport_cases.h>
 #include <tests/support/error_of.h>
 
-namespace binade::dist {
+namespace binade::dist::thread_transport_test {
 namespace {
 
 class ThreadTransport : public testing::TestWithParam<int> {};
@@ -80,4 +80,4 @@ TEST(ThreadTransportErrors, PeersAreChecked) {
 }
 
 }  // namespace
-}  // namespace binade::dist
+}  // namespace binade::dist::thread_transport_test

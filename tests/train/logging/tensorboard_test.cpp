@@ -18,7 +18,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/logging/log_files.h"
 
-namespace binade::train {
+namespace binade::train::tensorboard_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ TEST(TensorBoard, BadPicturesAreAnErrorAndWriteNothing) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::tensorboard_test

@@ -17,7 +17,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/logging/log_files.h"
 
-namespace binade::train {
+namespace binade::train::text_logs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -287,4 +287,4 @@ TYPED_TEST(TextLogs, OtherRanksWriteNothing) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::text_logs_test

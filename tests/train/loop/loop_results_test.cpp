@@ -11,7 +11,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/loop/toy_run.h"
 
-namespace binade::train {
+namespace binade::train::loop_results_test {
 namespace {
 
 using binade::testing::TemporaryDirectory;
@@ -173,4 +173,4 @@ TEST(Loop, WritesLinesOfStepsAndEpochs) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::loop_results_test

@@ -8,7 +8,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/loop/toy_run.h"
 
-namespace binade::train {
+namespace binade::train::loop_test {
 namespace {
 
 using binade::testing::TemporaryDirectory;
@@ -346,4 +346,4 @@ TEST(Loop, CallbacksHearOfAnException) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::loop_test

@@ -9,7 +9,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/train/loop/toy_tasks.h"
 
-namespace binade::train {
+namespace binade::train::phases_resume_test {
 namespace {
 
 using binade::testing::TemporaryDirectory;
@@ -171,4 +171,4 @@ TEST(PhasesResume, OtherPartsAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::phases_resume_test

@@ -6,7 +6,7 @@
 
 #include "tests/train/loop/toy_tasks.h"
 
-namespace binade::train {
+namespace binade::train::tasks_test {
 namespace {
 
 using namespace toy;
@@ -196,4 +196,4 @@ TEST(Tasks, AGanIsAsByHand) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::tasks_test

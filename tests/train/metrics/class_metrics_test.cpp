@@ -14,7 +14,7 @@
 #include "tests/support/error_of.h"
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::class_metrics_test {
 namespace {
 
 using test::batch_of;
@@ -397,4 +397,4 @@ TEST(Perplexity, OfTheLoss) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::class_metrics_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace binade::train {
+namespace binade::train::exact_sum_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -130,4 +130,4 @@ TEST(ExactSum, RefusesWordsOfNoSum) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::exact_sum_test

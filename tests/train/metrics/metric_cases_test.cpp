@@ -17,7 +17,7 @@
 
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::metric_cases_test {
 namespace {
 
 using test::devices;
@@ -188,4 +188,4 @@ TEST(MetricCaseFile, HasAllMetrics) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::metric_cases_test

@@ -16,7 +16,7 @@
 
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::metric_ranks_test {
 namespace {
 
 using Metrics = std::vector<MetricPtr>;
@@ -93,4 +93,4 @@ TEST(MetricRanks, EveryRuleForUnevenShards) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::metric_ranks_test

@@ -11,7 +11,7 @@
 #include "tests/support/error_of.h"
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::metric_test {
 namespace {
 
 using test::batch_of;
@@ -257,4 +257,4 @@ TEST(MetricSum, PartsAreExact) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::metric_test

@@ -9,7 +9,7 @@
 #include "tests/support/error_of.h"
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::regression_metrics_test {
 namespace {
 
 using test::batch_of;
@@ -177,4 +177,4 @@ TEST(RegressionMetrics, HalfAndIntegerInputs) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::regression_metrics_test

@@ -7,7 +7,7 @@
 #include "tests/support/error_of.h"
 #include "tests/train/metrics/metric_inputs.h"
 
-namespace binade::train {
+namespace binade::train::several_labels_test {
 namespace {
 
 using test::devices;
@@ -38,4 +38,4 @@ TEST(ClassMetrics, SeveralLabelsWithoutAThresholdAreAnError) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::several_labels_test

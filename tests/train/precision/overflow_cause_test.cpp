@@ -7,7 +7,7 @@
 
 #include "planted_run.h"
 
-namespace binade::train::test {
+namespace binade::train::test::overflow_cause_test {
 namespace {
 
 // Ten of each cause with BINADE_OVERFLOW_PLANTS=10.
@@ -181,4 +181,4 @@ TEST(BlackBox, AnotherFileIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::train::test
+}  // namespace binade::train::test::overflow_cause_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace binade::train {
+namespace binade::train::precision_search_test {
 namespace {
 
 constexpr int64_t kFeatures = 24, kLabels = 6, kRowsOfSearch = 16;
@@ -167,4 +167,4 @@ TEST(PrecisionSearch, Mistakes) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::precision_search_test

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace binade::train {
+namespace binade::train::scale_replay_test {
 namespace {
 
 // 20 runs, each with 3 seeds, under BINADE_REPLAY_RUNS=20.
@@ -297,4 +297,4 @@ TEST(ScalerLog, DamageIsOneErrorWithItsLine) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::scale_replay_test

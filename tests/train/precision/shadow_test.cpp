@@ -11,7 +11,7 @@
 #include <cmath>
 #include <map>
 
-namespace binade::train {
+namespace binade::train::shadow_test {
 namespace {
 
 constexpr int64_t kInput = 19, kHidden = 33, kClasses = 7, kSamples = 13;
@@ -354,4 +354,4 @@ TEST(Shadow, LinesComeBackAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::shadow_test

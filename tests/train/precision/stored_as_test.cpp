@@ -4,7 +4,7 @@
 #include <binade/nn/stored_as.h>
 #include <gtest/gtest.h>
 
-namespace binade::nn {
+namespace binade::nn::stored_as_test {
 namespace {
 
 struct StoredNet : Module {
@@ -86,4 +86,4 @@ TEST(StoredAs, SharesOfTheRoundingAndOtherPrecisions) {
 }
 
 }  // namespace
-}  // namespace binade::nn
+}  // namespace binade::nn::stored_as_test
