@@ -152,15 +152,21 @@ Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64
   return Tensor(std::move(data));
 }
 
+void Tensor::undefined(const char* call) {
+  fail(call,
+       ": got an undefined tensor, expected one with values; ask defined() first (the "
+       "gradient of a leaf is undefined until a backward reaches it)");
+}
+
 int64_t Tensor::size(int i) const {
-  const int dims = dim();
+  const int dims = own("size").view.sizes.size();
   check(i >= -dims && i < dims, "size: got dimension ", i, " of a tensor of shape ", sizes(),
         ", expected ", -dims, " to ", dims - 1);
   return sizes()[i < 0 ? i + dims : i];
 }
 
 bool Tensor::is_channels_last() const {
-  return dim() >= 3 && (numel() == 0 || [this] {
+  return own("is_channels_last").view.sizes.size() >= 3 && (numel() == 0 || [this] {
            const Dims wanted = channels_last_strides(sizes());
            for (int i = 0; i < dim(); ++i) {
              if (sizes()[i] != 1 && strides()[i] != wanted[i]) {
@@ -187,7 +193,7 @@ double Tensor::item(SourceLine where) const {
 }
 
 double Tensor::at(int64_t index, SourceLine where) const {
-  check(index >= 0 && index < numel(), "at: got index ", index, " of a tensor with ", numel(),
+  check(index >= 0 && index < own("at").view.numel, "at: got index ", index, " of a tensor with ", numel(),
         " elements, expected 0 to ", numel() - 1);
   return element(index, "at", where);
 }

@@ -59,16 +59,18 @@ class Tensor {
   void operator=(double value) &&;     // NOLINT
   ~Tensor();
 
+  // Everything below but defined() and view() is an error on an undefined tensor, such as Tensor()
+  // or the gradient of a leaf before a backward.
   bool defined() const { return static_cast<bool>(data_); }
-  const Dims& sizes() const { return data_->view.sizes; }
-  const Dims& strides() const { return data_->view.strides; }
-  int dim() const { return data_->view.sizes.size(); }
+  const Dims& sizes() const { return own("sizes").view.sizes; }
+  const Dims& strides() const { return own("strides").view.strides; }
+  int dim() const { return own("dim").view.sizes.size(); }
   int64_t size(int i) const;  // negative i counts from the end
-  int64_t numel() const { return data_->view.numel; }
-  DType dtype() const { return data_->view.dtype; }
-  Device device() const { return data_->view.device; }
-  bool is_contiguous() const { return data_->view.contiguous; }  // row-major and dense
-  bool is_channels_last() const;                                 // dense with channels innermost
+  int64_t numel() const { return own("numel").view.numel; }
+  DType dtype() const { return own("dtype").view.dtype; }
+  Device device() const { return own("device").view.device; }
+  bool is_contiguous() const { return own("is_contiguous").view.contiguous; }  // row-major, dense
+  bool is_channels_last() const;  // dense with channels innermost
 
   // The view that kernels take; null for an undefined tensor.
   operator const View&() const { return data_ ? data_->view : kNoView; }  // NOLINT
@@ -179,13 +181,24 @@ class Tensor {
   Tensor contiguous() const;
   Tensor channels_last() const;
 
-  uint32_t version() const { return data_->storage->version.load(std::memory_order_relaxed); }
-  void bump_version() const { data_->storage->version.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t version() const {
+    return own("version").storage->version.load(std::memory_order_relaxed);
+  }
+  void bump_version() const {
+    own("bump_version").storage->version.fetch_add(1, std::memory_order_relaxed);
+  }
   const Ref<TensorData>& handle() const { return data_; }
   const Ref<Node>& history() const { return history_; }
-  bool sole_owner() const { return data_.unique() && data_->storage.unique(); }
+  bool sole_owner() const { return data_ && data_.unique() && data_->storage.unique(); }
 
  private:
+  const TensorData& own(const char* call) const {
+    if (!data_) [[unlikely]] {
+      undefined(call);
+    }
+    return *data_;
+  }
+  [[noreturn]] static void undefined(const char* call);
   void check_dtype(DType wanted) const;
   double element(int64_t index, const char* call, SourceLine where) const;
   template <class T>

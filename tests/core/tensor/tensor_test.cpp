@@ -279,5 +279,55 @@ TEST(InPlace, AChangeThatTheGraphWouldLoseIsAnError) {
   EXPECT_EQ(values(plain), (std::vector<double>{0, 0, 0.5, 1.75, 2, 4}));
 }
 
+TEST(UndefinedTensor, EveryUseIsAnErrorThatNamesIt) {
+  const Tensor none;
+  const std::pair<const char*, std::function<void()>> uses[] = {
+      {"sizes", [&] { (void)none.sizes(); }},
+      {"strides", [&] { (void)none.strides(); }},
+      {"dim", [&] { (void)none.dim(); }},
+      {"size", [&] { (void)none.size(-1); }},
+      {"numel", [&] { (void)none.numel(); }},
+      {"dtype", [&] { (void)none.dtype(); }},
+      {"device", [&] { (void)none.device(); }},
+      {"is_contiguous", [&] { (void)none.is_contiguous(); }},
+      {"is_channels_last", [&] { (void)none.is_channels_last(); }},
+      {"data", [&] { (void)none.data<float>(); }},
+      {"data", [&] { (void)none.data<const float>(); }},
+      {"item", [&] { (void)none.item(); }},
+      {"at", [&] { (void)none.at(0); }},
+      {"to_vector", [&] { (void)none.to_vector<double>(); }},
+      {"x[2]", [&] { (void)none[2]; }},
+      {"require_grad", [&] { Tensor(none).require_grad(); }},
+      {"grad", [&] { (void)none.grad(); }},
+      {"zero_grad", [&] { none.zero_grad(); }},
+      {"backward", [&] { none.backward(); }},
+      {"backward", [&] { none.backward(ones({})); }},
+      {"fill_", [&] { none.fill_(1); }},
+      {"copy_", [&] { none.copy_(ones({})); }},
+      {"+=", [&] { none += 1; }},
+      {"*=", [&] { none *= ones({}); }},
+      {"-=", [&] { Tensor(none) -= ones({}); }},
+      {"/=", [&] { Tensor().operator/=(2.0); }},
+      {"to", [&] { (void)none.to(DType::f16); }},
+      {"to", [&] { (void)none.to(Device{}); }},
+      {"reshape", [&] { (void)none.reshape({1}); }},
+      {"transpose", [&] { (void)none.transpose(0, 1); }},
+      {"clone", [&] { (void)none.clone(); }},
+      {"contiguous", [&] { (void)none.contiguous(); }},
+      {"channels_last", [&] { (void)none.channels_last(); }},
+      {"version", [&] { (void)none.version(); }},
+      {"bump_version", [&] { none.bump_version(); }},
+      {"empty_like", [&] { (void)empty_like(none); }},
+  };
+  for (const auto& [name, use] : uses) {
+    const std::string message = error_of(use);
+    EXPECT_HAS(message, "undefined tensor") << name;
+    EXPECT_TRUE(message.starts_with(name) || message.find(name) != std::string::npos)
+        << name << ": " << message;
+  }
+  EXPECT_FALSE(none.defined() || none.requires_grad() || none.sole_owner());
+  EXPECT_EQ(to_string(none), "Tensor(undefined)");
+}
+
 }  // namespace
 }  // namespace binade::tensor_test
