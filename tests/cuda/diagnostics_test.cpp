@@ -3,19 +3,12 @@
 
 #include <binade/binade.h>
 
+#include <tests/support/error_of.h>
+
 namespace binade::diagnostics_test {
 namespace {
 
 using Diagnostics = DeviceTest;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST_F(Diagnostics, ItemNamesTheLineAndTheModule) {
   const Tensor x = full({1}, 3, DType::f32, kDevice);

@@ -15,8 +15,8 @@ namespace binade::data::iterable_test {
 namespace {
 
 using test::FakeRows;
-using test::read_stream;
-using test::Stream;
+using test::read_rows;
+using test::RowStream;
 
 std::vector<int64_t> sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
@@ -50,8 +50,8 @@ TEST(Iterable, ABatchHasRowsOfNumbers) {
 // Which rows each of 1, 2 and 3 shards gets, with 0, 1 and 3 workers.
 class IterableShards : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
-  Stream read(const FakeRows& rows, int64_t shard, UnevenShards rule, int64_t epoch = 1,
-              int64_t batch = 4) const {
+  RowStream read(const FakeRows& rows, int64_t shard, UnevenShards rule, int64_t epoch = 1,
+                 int64_t batch = 4) const {
     const auto& [shards, workers] = GetParam();
     Loader loader(rows, {.batch = batch,
                          .workers = workers,
@@ -60,7 +60,7 @@ class IterableShards : public ::testing::TestWithParam<std::tuple<int, int>> {
                          .shard = shard,
                          .shard_count = shards,
                          .uneven_shards = rule});
-    return read_stream(loader, epoch);
+    return read_rows(loader, epoch);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Counts, IterableShards,
@@ -74,7 +74,7 @@ TEST_P(IterableShards, HaveEveryRowOnce) {
     const FakeRows rows(count);
     std::vector<int64_t> seen;
     for (int64_t shard = 0; shard < shards; ++shard) {
-      const Stream stream = read(rows, shard, UnevenShards::keep);
+      const RowStream stream = read(rows, shard, UnevenShards::keep);
       const auto expected = static_cast<size_t>(count / shards + (shard < count % shards));
       EXPECT_EQ(stream.indices.size(), expected);
       for (size_t i = 0; i < stream.indices.size(); ++i) {
@@ -95,12 +95,12 @@ TEST_P(IterableShards, PadOrDropToOneLength) {
     std::multiset<int64_t> padded, dropped;
     std::vector<int64_t> first;  // of the order
     for (int64_t shard = 0; shard < shards; ++shard) {
-      const Stream pad = read(rows, shard, UnevenShards::pad);
+      const RowStream pad = read(rows, shard, UnevenShards::pad);
       EXPECT_EQ(pad.indices.size(), static_cast<size_t>((count + shards - 1) / shards));
       padded.insert(pad.indices.begin(), pad.indices.end());
       first.push_back(pad.indices[0]);
       if (count >= shards) {
-        const Stream drop = read(rows, shard, UnevenShards::drop);
+        const RowStream drop = read(rows, shard, UnevenShards::drop);
         EXPECT_EQ(drop.indices.size(), static_cast<size_t>(count / shards));
         dropped.insert(drop.indices.begin(), drop.indices.end());
       }
@@ -124,9 +124,9 @@ TEST_P(IterableShards, DealOutOneOrder) {
   const int shards = std::get<0>(GetParam());
   const FakeRows rows(48);
   Loader alone(rows, {.batch = 5, .workers = 0, .seed = 5, .shuffle_buffer = 8});
-  const Stream whole = read_stream(alone, 1);
+  const RowStream whole = read_rows(alone, 1);
   for (int64_t shard = 0; shard < shards; ++shard) {
-    const Stream part = read(rows, shard, UnevenShards::pad);
+    const RowStream part = read(rows, shard, UnevenShards::pad);
     for (size_t i = 0; i < part.indices.size(); ++i) {
       EXPECT_EQ(part.indices[i],
                 whole.indices[i * static_cast<size_t>(shards) + static_cast<size_t>(shard)]);
@@ -145,11 +145,11 @@ TEST_P(IterableShards, AnEpochCanBeEnteredAtAnyBatch) {
                            .shuffle_buffer = 6,
                            .shard = shards - 1,
                            .shard_count = shards});
-  const Stream whole = read_stream(loader, 3);
+  const RowStream whole = read_rows(loader, 3);
   const auto batches = static_cast<int64_t>(whole.sizes.size());
   for (int64_t batch = 0; batch <= batches; ++batch) {
     decoded = 0;
-    const Stream rest = read_stream(loader, 3, batch);
+    const RowStream rest = read_rows(loader, 3, batch);
     const auto skipped = static_cast<size_t>(
         std::min<int64_t>(3 * batch, static_cast<int64_t>(whole.indices.size())));
     EXPECT_TRUE(std::equal(rest.indices.begin(), rest.indices.end(),
@@ -158,7 +158,7 @@ TEST_P(IterableShards, AnEpochCanBeEnteredAtAnyBatch) {
     EXPECT_EQ(rest.indices.size() + skipped, whole.indices.size());
     EXPECT_EQ(decoded, static_cast<int>(rest.indices.size()));
   }
-  EXPECT_ERROR(read_stream(loader, 3, batches + 1), "got first batch");
+  EXPECT_ERROR(read_rows(loader, 3, batches + 1), "got first batch");
 }
 
 // Stops a training and resumes it on another number of ranks: they see the rows not yet seen.
@@ -197,13 +197,13 @@ TEST(Iterable, BatchesDoNotDependOnWorkersOrPrefetch) {
         LoaderOptions{
             .batch = 7, .workers = workers, .seed = 3, .shuffle_buffer = 20, .prefetch = prefetch});
   };
-  const Stream first = read_stream(*make(0, 1), 0), second = read_stream(*make(0, 1), 1);
+  const RowStream first = read_rows(*make(0, 1), 0), second = read_rows(*make(0, 1), 1);
   EXPECT_NE(first.indices, second.indices);
   for (const int workers : {1, 2, 8}) {
     for (const int prefetch : {1, 4, 9}) {
       const auto loader = make(workers, prefetch);
-      EXPECT_EQ(read_stream(*loader, 1), second) << workers << " workers";
-      EXPECT_EQ(read_stream(*loader, 0), first) << workers << " workers";
+      EXPECT_EQ(read_rows(*loader, 1), second) << workers << " workers";
+      EXPECT_EQ(read_rows(*loader, 0), first) << workers << " workers";
     }
   }
 }
@@ -212,7 +212,7 @@ TEST(Iterable, ShufflesWithinABuffer) {
   const FakeRows rows(200);
   const auto order = [&](int64_t buffer, uint64_t seed) {
     Loader loader(rows, {.batch = 16, .workers = 2, .seed = seed, .shuffle_buffer = buffer});
-    return read_stream(loader, 0).indices;
+    return read_rows(loader, 0).indices;
   };
   EXPECT_EQ(order(1, 0), all_rows(200));
   EXPECT_NE(order(32, 0), order(32, 1));
@@ -256,26 +256,26 @@ TEST(Iterable, RowsThatHoldNoSample) {
       return LoaderOptions{.batch = 4, .workers = workers, .shuffle = false, .bad_file = policy};
     };
     Loader failing(rows, options(BadFilePolicy::fail));
-    EXPECT_ERROR(read_stream(failing, 0), "sample 2 (fake:2): torn");
+    EXPECT_ERROR(read_rows(failing, 0), "sample 2 (fake:2): torn");
     Loader replacing(rows, options(BadFilePolicy::replace));
-    EXPECT_EQ(read_stream(replacing, 0).indices,
+    EXPECT_EQ(read_rows(replacing, 0).indices,
               (std::vector<int64_t>{0, 1, 0, 0, 4, 5, 6, 4, 8, 9, 10, 11}));
     Loader skipping(rows, options(BadFilePolicy::skip));
-    EXPECT_EQ(read_stream(skipping, 0).sizes, (std::vector<int64_t>{2, 3, 4}));
+    EXPECT_EQ(read_rows(skipping, 0).sizes, (std::vector<int64_t>{2, 3, 4}));
     ASSERT_EQ(skipping.bad_files().size(), 3u);
     EXPECT_EQ(skipping.bad_files()[1].path, "fake:3");
   }
   FakeRows hopeless(4);
   hopeless.before_decode = [](int64_t) { fail("torn"); };
   Loader loader(hopeless, {.batch = 2, .workers = 2, .bad_file = BadFilePolicy::skip});
-  EXPECT_ERROR(read_stream(loader, 0), "no readable row in the batch");
+  EXPECT_ERROR(read_rows(loader, 0), "no readable row in the batch");
 }
 
 TEST(Iterable, DropLastLeavesOutABatchThatIsNotFull) {
   const FakeRows rows(11);
   for (const int workers : {0, 2}) {
     Loader loader(rows, {.batch = 4, .workers = workers, .drop_last = true});
-    EXPECT_EQ(read_stream(loader, 0).sizes, (std::vector<int64_t>{4, 4}));
+    EXPECT_EQ(read_rows(loader, 0).sizes, (std::vector<int64_t>{4, 4}));
   }
 }
 
@@ -285,10 +285,10 @@ TEST(Iterable, SizesThatAreSaid) {
   Loader loader(rows, {.batch = 4, .workers = 2, .shard = 1, .shard_count = 2});
   EXPECT_EQ(loader.batches_per_epoch(), 2);
   EXPECT_EQ(loader.samples_per_epoch(), 6);
-  EXPECT_EQ(read_stream(loader, 0).sizes, (std::vector<int64_t>{4, 2}));
+  EXPECT_EQ(read_rows(loader, 0).sizes, (std::vector<int64_t>{4, 2}));
   EXPECT_ERROR(loader.epoch(0, 3), "first batch 3, expected at most 2");
   rows.said_size = 12;
-  EXPECT_ERROR(read_stream(loader, 0), "has 11 rows, but its size() is 12");
+  EXPECT_ERROR(read_rows(loader, 0), "has 11 rows, but its size() is 12");
 }
 
 TEST(Iterable, BadOptionsAreErrors) {
@@ -300,13 +300,13 @@ TEST(Iterable, BadOptionsAreErrors) {
   EXPECT_ERROR(Loader(std::shared_ptr<const IterableDataset>(), {}), "no dataset");
   for (const int workers : {0, 2}) {
     Loader empty(none, {.workers = workers});
-    EXPECT_ERROR(read_stream(empty, 0), "the dataset is empty");
+    EXPECT_ERROR(read_rows(empty, 0), "the dataset is empty");
     Loader small(rows, {.batch = 4, .workers = workers, .drop_last = true});
-    EXPECT_ERROR(read_stream(small, 0), "no full batch of 4");
+    EXPECT_ERROR(read_rows(small, 0), "no full batch of 4");
     Loader dropped(
         rows,
         {.workers = workers, .shard = 3, .shard_count = 4, .uneven_shards = UnevenShards::drop});
-    EXPECT_ERROR(read_stream(dropped, 0), "3 rows in 4 shards");
+    EXPECT_ERROR(read_rows(dropped, 0), "3 rows in 4 shards");
   }
 }
 
@@ -325,7 +325,7 @@ TEST(Iterable, LeavingAtAnyMomentEnds) {
       ASSERT_TRUE(kept.next(batch));
     }
   }
-  EXPECT_EQ(read_stream(kept, 0).indices, all_rows(100));
+  EXPECT_EQ(read_rows(kept, 0).indices, all_rows(100));
 }
 
 TEST(Iterable, AStuckReaderGivesAnErrorWithItsRow) {
@@ -369,9 +369,9 @@ TEST(Iterable, RowsOfImages) {
     loader.epoch(0);
     EXPECT_TRUE(loader.next(batch));
     EXPECT_EQ(batch.images.sizes(), (Dims{4, 1, 4, 4}));
-    return read_stream(loader, 2);
+    return read_rows(loader, 2);
   };
-  const Stream expected = stream(0);
+  const RowStream expected = stream(0);
   EXPECT_EQ(expected.values.size(), 21u * 16);
   EXPECT_EQ(stream(3), expected);
 }

@@ -6,13 +6,13 @@
 
 namespace binade::data::test {
 
-struct Stream {
+struct RowStream {
   std::vector<float> values;
   std::vector<int64_t> labels, indices, sizes;
-  bool operator==(const Stream&) const = default;
+  bool operator==(const RowStream&) const = default;
 };
 
-inline void append(Stream& stream, const Batch& batch) {
+inline void append(RowStream& stream, const Batch& batch) {
   const float* values = batch.images.data<float>();
   const int64_t* labels = batch.labels.data<int64_t>();
   stream.values.insert(stream.values.end(), values, values + batch.images.numel());
@@ -21,8 +21,8 @@ inline void append(Stream& stream, const Batch& batch) {
   stream.sizes.push_back(batch.size);
 }
 
-inline Stream read_stream(Loader& loader, int64_t epoch, int64_t first_batch = 0) {
-  Stream stream;
+inline RowStream read_rows(Loader& loader, int64_t epoch, int64_t first_batch = 0) {
+  RowStream stream;
   for (const Batch& batch : loader.epoch(epoch, first_batch)) {
     append(stream, batch);
   }

@@ -10,8 +10,8 @@
 namespace binade::data::text_lines_test {
 namespace {
 
-using test::read_stream;
-using test::Stream;
+using test::read_rows;
+using test::RowStream;
 
 class TextLinesFiles : public ::testing::Test {
  protected:
@@ -29,7 +29,7 @@ TEST_F(TextLinesFiles, AreReadLineByLine) {
   EXPECT_EQ(rows.size(), -1);
   for (const int workers : {0, 2}) {
     Loader loader(rows, {.batch = 2, .workers = workers, .shuffle = false});
-    const Stream stream = read_stream(loader, 0);
+    const RowStream stream = read_rows(loader, 0);
     EXPECT_EQ(stream.labels, (std::vector<int64_t>{3, 0, 9}));
     EXPECT_EQ(stream.values, (std::vector<float>{1.5f, -2, 7, 1000, 0.25f, 4}));
     EXPECT_EQ(loader.batches_per_epoch(), 2);  // known by now
@@ -57,7 +57,7 @@ TEST_F(TextLinesFiles, LongLinesAndManyOfThem) {
   });
   EXPECT_EQ(rows.count_rows(), 3001);
   Loader loader(rows, {.batch = 100, .workers = 2, .shuffle = false});
-  const Stream stream = read_stream(loader, 0);
+  const RowStream stream = read_rows(loader, 0);
   ASSERT_EQ(stream.values.size(), 3001u);
   EXPECT_EQ(stream.values[700], 2 + 3 + 70000 + 2);
   EXPECT_EQ(stream.values[2999], 2 + 4 + 2);
@@ -71,7 +71,7 @@ TEST_F(TextLinesFiles, NameWhatIsWrong) {
   const auto error_of = [](const TextLines& rows, int workers) {
     Loader loader(rows, {.batch = 1, .workers = workers, .shuffle = false});
     try {
-      read_stream(loader, 0);
+      read_rows(loader, 0);
     } catch (const Error& error) {
       return std::string(error.what());
     }

@@ -6,17 +6,10 @@
 
 #include <algorithm>
 
+#include <tests/support/error_of.h>
+
 namespace binade::nn::module_test {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_part(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << whole;

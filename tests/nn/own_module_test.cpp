@@ -5,22 +5,16 @@
 
 #include <functional>
 
+#include <tests/support/error_of.h>
+
 // A user's program is not in Binade's namespaces.
 namespace own_module_test {
 namespace {
 
 namespace nn = binade::nn;
 using binade::Error;
+using binade::error_of;
 using binade::Tensor;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_part(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << whole;

@@ -6,17 +6,10 @@
 
 #include <cmath>
 
+#include <tests/support/error_of.h>
+
 namespace binade::optim::loss_scaler_test {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // loss = sum(w * x), so the gradient of w is x.
 Tensor loss_of(const TestParameters& parameters, const Tensor& x) {

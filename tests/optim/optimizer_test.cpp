@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include <tests/support/error_of.h>
+
 namespace binade::optim::optimizer_test {
 namespace {
 
@@ -266,15 +268,6 @@ TEST(OptimizerState, CountersDoNotWrap) {
     expected = expected.empty() ? bytes : expected;
     EXPECT_EQ(bytes, expected) << start;
   }
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Optimizer, LoadStateIsAllOrNothing) {

@@ -18,25 +18,19 @@
 #include <filesystem>
 #include <functional>
 
+#include <tests/support/error_of.h>
+
 namespace ema_test {
 namespace {
 
 namespace nn = binade::nn;
 using binade::DType;
 using binade::Error;
+using binade::error_of;
 using binade::NamedTensors;
 using binade::Precision;
 using binade::Tensor;
 using binade::train::Ema;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_part(const std::string& whole, const std::string& part) {
   EXPECT_NE(whole.find(part), std::string::npos) << whole;

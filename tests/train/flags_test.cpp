@@ -41,15 +41,15 @@ Result run(
     argv.push_back(argument.data());
   }
   Result result{};
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   result.status =
       program.run(static_cast<int>(argv.size()), argv.data(), [&](const RunFlags& flags) {
         result.flags = flags;
         return body();
       });
-  result.output = testing::internal::GetCapturedStdout();
-  result.errors = testing::internal::GetCapturedStderr();
+  result.output = ::testing::internal::GetCapturedStdout();
+  result.errors = ::testing::internal::GetCapturedStderr();
   return result;
 }
 

@@ -4,6 +4,8 @@
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>
 
+#include <tests/support/error_of.h>
+
 namespace binade {
 
 inline Tensor leaf(std::initializer_list<double> values, const Dims& sizes) {
@@ -17,15 +19,6 @@ inline std::vector<double> values(const Tensor& t) {
     out.push_back(t.at(i));
   }
   return out;
-}
-
-inline std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "got: " << (text)

@@ -12,26 +12,19 @@
 
 #include <cmath>
 
+#include <tests/support/error_of.h>
+
 namespace binade::linalg_test {
 namespace {
 
 using linalg::matrix_norm;
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 void expect_error(const std::string& expected, const std::function<void()>& run) {
   const std::string got = error_of(run);
   EXPECT_NE(got.find(expected), std::string::npos) << got << "\nexpected: " << expected;
 }
 
-class Linalg : public testing::Test {
+class Linalg : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!linalg::is_available()) {
@@ -181,7 +174,7 @@ TEST_F(Linalg, SecondDerivatives) {
                 gradgradcheck([&](const std::vector<Tensor>& in) { return f(in[0]); }, {x},
                               {.eps = 1e-5, .rtol = 1e-5, .atol = 1e-6, .directions = 2});
               }),
-              "no error");
+              "none");
   };
   const Tensor shift = mul(eye(3, DType::f64), 6), gaps = diag(Tensor::from({3., 9., 15.}));
   const Tensor b = randn({3, 2}, DType::f64), c = randn({5, 2}, DType::f64);

@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include <tests/core/autograd/autograd_testing.h>
+
 namespace binade::advanced_index_test {
 namespace {
 
@@ -21,13 +23,6 @@ Tensor ids(std::initializer_list<double> values) {
 // 0, 1, 2, ... in these sizes.
 Tensor counted(const Dims& sizes, DType dtype = DType::f32) {
   return reshape(arange(element_count(sizes), dtype, device()), sizes);
-}
-std::vector<double> values(const Tensor& t) {
-  std::vector<double> all;
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    all.push_back(t.at(i));
-  }
-  return all;
 }
 using Values = std::vector<double>;
 

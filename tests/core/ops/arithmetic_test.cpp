@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include <tests/support/error_of.h>
+
 namespace binade::arithmetic_test {
 namespace {
 
@@ -49,15 +51,6 @@ std::vector<double> doubles(const Tensor& x) {
     values.push_back(x.at(i));
   }
   return values;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 Tensor leaf(Tensor x) { return x.require_grad(); }

@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include <tests/support/error_of.h>
+
 namespace binade::special_values_test {
 namespace {
 
@@ -45,15 +47,6 @@ void expect_values(const Tensor& got, const std::vector<double>& expected, const
 }
 
 double item(const Tensor& x) { return x.to(Device{}).item(); }
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(SpecialValues, DivisionByANumberRoundsOnce) {
   for (DType dtype : kFloating) {
@@ -171,8 +164,8 @@ TEST(SpecialValues, NothingToReduce) {
     EXPECT_TRUE(std::isnan(item(cross_entropy(logits, targets))));
     EXPECT_TRUE(std::isnan(item(cross_entropy(logits, logits))));
     EXPECT_TRUE(std::isnan(item(nll_loss(logits, targets))));
-    EXPECT_NE(error_of([&] { (void)amax(none); }), "");
-    EXPECT_NE(error_of([&] { (void)max(none); }), "");
+    EXPECT_NE(error_of([&] { (void)amax(none); }), "none");
+    EXPECT_NE(error_of([&] { (void)max(none); }), "none");
   }
   const Tensor integers = zeros({3}, DType::i64, device());
   EXPECT_EQ(error_of([&] { (void)mean(integers); }),

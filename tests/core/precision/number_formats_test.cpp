@@ -14,6 +14,8 @@
 
 #include "format_digests.h"
 
+#include <tests/support/error_of.h>
+
 namespace binade::number_formats_test {
 namespace {
 
@@ -193,15 +195,6 @@ TEST(NumberFormats, StochasticRoundingHasTheRightMean) {
     }
     EXPECT_EQ(format.round(1, Rounding::stochastic, 0xffffffffu), 1);  // exact values never move
   }
-}
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(NumberFormats, WrongUseIsAnError) {

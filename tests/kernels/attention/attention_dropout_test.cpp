@@ -3,7 +3,7 @@
 #include <binade/kernels/random/random.h>
 #include <tests/kernels/attention/attention_problem.h>
 
-namespace binade::kernels {
+namespace binade::kernels::attention_dropout_test {
 namespace {
 
 TEST(AttentionDropout, MatchesReference) {
@@ -90,4 +90,4 @@ TEST(AttentionDropout, ErrorsNameTheProblem) {
 TEST(AttentionDropout, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::attention_dropout_test

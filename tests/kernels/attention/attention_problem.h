@@ -10,15 +10,13 @@
 namespace binade::kernels {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 enum class Mask { none, keep, add };
 
 struct Sizes {
   int64_t batch, heads, queries, keys, size, value_size;
 };
 
-struct Case {
+struct AttentionCase {
   Sizes n;
   Mask mask = Mask::none;
   bool causal = false;
@@ -30,7 +28,7 @@ struct Case {
 constexpr uint64_t kSeed = 77, kOffset = 1003;
 
 // The factor by which dropout multiplies weight number `index`.
-double drop_factor(const Case& c, size_t index) {
+double drop_factor(const AttentionCase& c, size_t index) {
   const uint64_t at = kOffset + index;
   return c.dropout == 0 ? 1
          : philox::uniform(philox::generate(kSeed, at / 4)[at % 4]) < static_cast<float>(c.dropout)
@@ -38,7 +36,7 @@ double drop_factor(const Case& c, size_t index) {
              : 1 / (1 - c.dropout);
 }
 
-std::string describe(const Case& c) {
+std::string describe(const AttentionCase& c) {
   return text("attention ", c.n.batch, " x ", c.n.heads, " x ", c.n.queries, " x ", c.n.keys,
               " sizes ", c.n.size, ", ", c.n.value_size, " mask ", static_cast<int>(c.mask),
               c.causal ? " causal" : "", " dropout ", c.dropout,
@@ -52,7 +50,7 @@ struct Expected {
 // One head at a time, with the whole matrix of scores.
 class Reference {
  public:
-  Reference(const Case& c, Values q, Values k, Values v, Values mask, Values dout)
+  Reference(const AttentionCase& c, Values q, Values k, Values v, Values mask, Values dout)
       : c_(c), q_(q), k_(k), v_(v), mask_(mask), dout_(dout) {
     const Sizes& n = c.n;
     const auto heads = static_cast<size_t>(n.batch * n.heads);
@@ -117,7 +115,7 @@ class Reference {
     }
   }
 
-  const Case& c_;
+  const AttentionCase& c_;
   Values q_, k_, v_, mask_, dout_;
 };
 
@@ -125,7 +123,7 @@ size_t count(const Dims& sizes) { return static_cast<size_t>(element_count(sizes
 
 // The operands of a case and their results.
 struct Problem {
-  Case c;
+  AttentionCase c;
   DType dtype;
   Dims q_sizes{c.n.batch, c.n.heads, c.n.queries, c.n.size};
   Dims k_sizes{c.n.batch, c.n.heads, c.n.keys, c.n.size};
@@ -207,7 +205,7 @@ struct Problem {
   }
 };
 
-void check_case(const Case& c, DType dtype) {
+void check_case(const AttentionCase& c, DType dtype) {
   Problem run{c, dtype};
   run.forward();
   const Expected y = run.expected();

@@ -2,7 +2,7 @@
 // masks of both kinds, causal with different lengths, views in the order of models.
 #include <tests/kernels/attention/attention_problem.h>
 
-namespace binade::kernels {
+namespace binade::kernels::attention_test {
 namespace {
 
 TEST(Attention, MatchesReferenceForAllMasksAndOrders) {
@@ -85,7 +85,7 @@ TEST(Attention, EmptyOperands) {
 
 TEST(Attention, LargeScoresStayFiniteAndNaNSpreads) {
   for (DType dtype : {DType::f32, DType::f16}) {
-    Case c{{1, 1, 2, 3, 1, 1}};
+    AttentionCase c{{1, 1, 2, 3, 1, 1}};
     c.scale = 100;
     Problem run{c, dtype};
     assign(run.q, {30, std::nan("")});
@@ -130,4 +130,4 @@ TEST(Attention, PassesOnNarrowerIsas) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::attention_test

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-namespace binade {
+namespace binade::half_test {
 namespace {
 
 // The correctly rounded value by arithmetic: exact scaling, then std::nearbyint (ties to even).
@@ -170,4 +170,4 @@ TEST(Half, AgreesWithTheProcessor) {
 #endif
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::half_test

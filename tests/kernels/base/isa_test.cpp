@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace binade::kernels {
+namespace binade::kernels::isa_test {
 namespace {
 
 TEST(Isa, ForcedSetsAreNoWiderThanTheMachine) {
@@ -34,4 +34,4 @@ TEST(Isa, UnknownNamesAreAnError) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::isa_test

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace binade::kernels {
+namespace binade::kernels::math_mode_test {
 namespace {
 
 TEST(MathMode, BeginsAsFastAndGuardsRestore) {
@@ -39,4 +39,4 @@ TEST(MathMode, Names) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::math_mode_test

@@ -11,7 +11,7 @@
 #include <functional>
 #include <vector>
 
-namespace binade::kernels {
+namespace binade::kernels::nontemporal_test {
 namespace {
 
 constexpr int64_t kCols = 1024, kFloats = kNontemporalBytes / 4, kRows = kFloats / kCols;
@@ -123,4 +123,4 @@ TEST(Nontemporal, RowsOfSoftmaxAndNorm) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::nontemporal_test

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cmath>
 
-namespace binade::kernels {
+namespace binade::kernels::numerics_device_test {
 namespace {
 
 #ifdef BINADE_EXPECT_DEVICE_NUMERICS
@@ -47,4 +47,4 @@ TEST(DeviceNumerics, ProductsAndSumsAreContractedOnAGpu) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::numerics_device_test

@@ -12,7 +12,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/sanitizers.h"
 
-namespace binade::kernels {
+namespace binade::kernels::parallel_test {
 namespace {
 
 class Threads {  // restores the default at the end of a test
@@ -167,4 +167,4 @@ TEST(ParallelFor, SettingsOfThreads) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::parallel_test

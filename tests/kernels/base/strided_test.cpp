@@ -11,7 +11,7 @@
 
 #include "tests/kernels/support/layouts.h"
 
-namespace binade::kernels {
+namespace binade::kernels::strided_test {
 namespace {
 
 TEST(StridedLoop, DenseOperandsOfAnyOneLayoutBecomeOneDimension) {
@@ -128,4 +128,4 @@ TEST(StridedLoop, SizesThatDoNotBroadcastAreAnError) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::strided_test

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <fstream>
 
-namespace binade::kernels {
+namespace binade::kernels::tuning_device_test {
 namespace {
 
 class Tuning : public testing::Test {
@@ -158,4 +158,4 @@ TEST_F(Tuning, AFileThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::tuning_device_test

@@ -13,7 +13,7 @@
 #include <map>
 #include <optional>
 
-namespace binade::kernels {
+namespace binade::kernels::vendor_library_test {
 namespace {
 
 namespace files = std::filesystem;
@@ -148,4 +148,4 @@ TEST_F(VendorLibraryTest, AFileThatWillNotDoIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::vendor_library_test

@@ -31,8 +31,8 @@ inline int64_t output_size(int64_t size, int64_t kernel, const Conv2dGeometry& g
 using Index = std::array<int64_t, 4>;
 
 // Sums and sums of magnitudes, both dense and row-major.
-struct Reference {
-  explicit Reference(const Dims& dims)
+struct Conv2dReference {
+  explicit Conv2dReference(const Dims& dims)
       : sizes(dims), sum(static_cast<size_t>(element_count(dims))), magnitude(sum) {}
   template <class At>
   size_t index(const At& at) const {
@@ -79,7 +79,7 @@ void each_product(const ConvCase& k, F&& f) {
   }
 }
 
-inline void compare(const ConvCase& k, const StridedArray& got, const Reference& want,
+inline void compare(const ConvCase& k, const StridedArray& got, const Conv2dReference& want,
                     double length) {
   int failures = 0;
   got.each([&](const std::vector<int64_t>& at) {
@@ -131,7 +131,7 @@ inline void run(const ConvCase& k, MathMode mode) {
                         .bias = k.bias ? dx_bias_view : no_view});
   conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
 
-  Reference y_want(y.sizes()), dx_want(x.sizes()), dw_want(w.sizes());
+  Conv2dReference y_want(y.sizes()), dx_want(x.sizes()), dw_want(w.sizes());
   const std::vector<double> xs = x.values(), ws = w.values(), dys = dy.values();
   each_product(k, [&](const auto& at_x, const auto& at_w, const auto& at_y) {
     const size_t i = dx_want.index(at_x), j = dw_want.index(at_w), o = y_want.index(at_y);

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace binade::kernels {
+namespace binade::kernels::conv2d_epilogue_test {
 namespace {
 
 struct Case {
@@ -152,4 +152,4 @@ TEST_F(Conv2dEpilogue, RefusesWhatTilesCannotRead) {
 TEST_F(Conv2dEpilogue, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::conv2d_epilogue_test

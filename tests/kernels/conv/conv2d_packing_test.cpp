@@ -2,7 +2,7 @@
 // kernel and by Winograd, which read the same packing.
 #include <tests/kernels/conv/conv2d_case.h>
 
-namespace binade::kernels {
+namespace binade::kernels::conv2d_packing_test {
 namespace {
 
 class OnePacking final : public WeightPacking {
@@ -102,4 +102,4 @@ TEST_F(Conv2dPacking, WinogradHasTheSameBits) {
 TEST_F(Conv2dPacking, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::conv2d_packing_test

@@ -2,7 +2,7 @@
 // for the gradient of the weight (kernels/gemm/gemm_pairs_internal.h).
 #include <tests/kernels/conv/conv2d_case.h>
 
-namespace binade::kernels {
+namespace binade::kernels::conv2d_pairs_test {
 namespace {
 
 // Channels that are whole pairs in one direction or both, and pixels that do not start with a pair.
@@ -78,4 +78,4 @@ TEST(Conv2dPairs, PassesOnNarrowerIsas) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::conv2d_pairs_test

@@ -3,7 +3,7 @@
 // instruction sets and thread counts; every variant of a device.
 #include <tests/kernels/conv/conv2d_case.h>
 
-namespace binade::kernels {
+namespace binade::kernels::conv2d_test {
 namespace {
 
 // Large sizes are for the threads of a CPU; kernels executed by the host get smaller ones.
@@ -253,4 +253,4 @@ TEST(Conv2d, ErrorsNameWhatIsWrong) {
 TEST(Conv2d, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::conv2d_test

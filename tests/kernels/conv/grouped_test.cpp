@@ -5,7 +5,7 @@
 #include <tests/kernels/conv/conv2d_case.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::grouped_test {
 namespace {
 
 class GroupedConvolution : public testing::Test {
@@ -206,4 +206,4 @@ TEST_F(GroupedConvolution, BitsDoNotDependOnTheTile) {
 TEST_F(GroupedConvolution, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::grouped_test

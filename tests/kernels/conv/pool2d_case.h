@@ -13,8 +13,6 @@
 namespace binade::kernels {
 namespace {
 
-inline constexpr double kInf = std::numeric_limits<double>::infinity();
-
 inline Dims output_sizes(const Dims& x, const Pool2dGeometry& g) {
   Dims y = x;
   for (int i = 0; i < 2; ++i) {
@@ -83,11 +81,11 @@ inline double divisor(const Dims& x, const Dims& y, const Pool2dGeometry& g, siz
                              extent(g, 1, index % y[3], x[3]));
 }
 
-struct Case {
+struct Pool2dCase {
   DType dtype;
   Dims sizes;
   Pool2dGeometry geometry;
-  Layout layout;
+  ArrayLayout layout;
 
   std::string name() const {
     const Pool2dGeometry& g = geometry;
@@ -97,7 +95,7 @@ struct Case {
   }
 };
 
-inline StridedArray draw(const Case& c, const Dims& sizes, uint32_t seed) {
+inline StridedArray draw(const Pool2dCase& c, const Dims& sizes, uint32_t seed) {
   Values values = random_values(static_cast<size_t>(element_count(sizes)), seed);
   for (double& value : values) {
     value = std::round(value * 4) / 4;  // ties
@@ -105,7 +103,7 @@ inline StridedArray draw(const Case& c, const Dims& sizes, uint32_t seed) {
   return make_array(c.dtype, sizes, values, c.layout.order, c.layout.gap);
 }
 
-inline void check_max(const Case& c) {
+inline void check_max(const Pool2dCase& c) {
   const Dims out = output_sizes(c.sizes, c.geometry);
   StridedArray x = draw(c, c.sizes, 1), dy = draw(c, out, 2);
   StridedArray y(c.dtype, out, c.layout.order, c.layout.gap);
@@ -131,7 +129,7 @@ inline void check_max(const Case& c) {
   expect_close(dx, c.dtype, gradient, 4, c.name() + " max backward");
 }
 
-inline void check_average(const Case& c) {
+inline void check_average(const Pool2dCase& c) {
   const Dims out = output_sizes(c.sizes, c.geometry);
   StridedArray x = draw(c, c.sizes, 1), dy = draw(c, out, 2);
   StridedArray y(c.dtype, out, c.layout.order, c.layout.gap);

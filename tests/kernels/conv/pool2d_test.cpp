@@ -1,10 +1,10 @@
 // Pooling against naive f64 references that scatter, where the kernels gather.
 #include <tests/kernels/conv/pool2d_case.h>
 
-namespace binade::kernels {
+namespace binade::kernels::pool2d_test {
 namespace {
 
-void check_adaptive(const Case& c, int64_t rows, int64_t cols) {
+void check_adaptive(const Pool2dCase& c, int64_t rows, int64_t cols) {
   const Dims out{c.sizes[0], c.sizes[1], rows, cols};
   StridedArray x = draw(c, c.sizes, 1), dy = draw(c, out, 2);
   StridedArray y(c.dtype, out, c.layout.order, c.layout.gap);
@@ -47,13 +47,13 @@ const Pool2dGeometry kGeometries[] = {
 
 TEST(Pool2d, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       for (const Pool2dGeometry& geometry : kGeometries) {
         for (int64_t channels : {5, 16, 35}) {
           if (channels == 35 && !test_device().is_cpu()) {
             continue;  // one vector and one odd number of channels are what differs there
           }
-          const Case c{dtype, {2, channels, 7, 8}, geometry, layout};
+          const Pool2dCase c{dtype, {2, channels, 7, 8}, geometry, layout};
           check_max(c);
           check_average(c);
         }
@@ -84,8 +84,8 @@ TEST(Pool2d, DilatedMax) {
 
 TEST(Pool2d, AdaptiveAverage) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
-      const Case c{dtype, {2, 19, 7, 5}, {}, layout};
+    for (const ArrayLayout& layout : image_layouts()) {
+      const Pool2dCase c{dtype, {2, 19, 7, 5}, {}, layout};
       check_adaptive(c, 1, 1);
       check_adaptive(c, 3, 2);
       check_adaptive(c, 7, 5);
@@ -193,11 +193,11 @@ TEST(Pool2d, EmptyBatch) {
 }
 
 TEST(Pool2d, SameBitsForAnyThreadCount) {
-  for (const Layout& layout : image_layouts()) {
+  for (const ArrayLayout& layout : image_layouts()) {
     expect_thread_invariant([&layout] {
       const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
       const int64_t images = test_device().is_cpu() ? 5 : 1;
-      const Case c{DType::f32, {images, 21, 33, 31}, g, layout};
+      const Pool2dCase c{DType::f32, {images, 21, 33, 31}, g, layout};
       StridedArray x = draw(c, c.sizes, 1), dx(c.dtype, c.sizes, layout.order, layout.gap);
       const Dims out = output_sizes(c.sizes, g);
       StridedArray y(c.dtype, out), average(c.dtype, out);
@@ -250,4 +250,4 @@ TEST(Pool2d, ErrorsNameTheProblem) {
 TEST(Pool2d, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pool2d_test

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace binade::kernels {
+namespace binade::kernels::winograd_test {
 namespace {
 
 const std::vector<int> kChannelsLast = {0, 2, 3, 1};
@@ -132,7 +132,7 @@ TEST_F(Winograd, PaddingBeyondTheKernel) {
 }
 
 TEST_F(Winograd, AnyLayout) {
-  for (const Layout& layout : image_layouts()) {
+  for (const ArrayLayout& layout : image_layouts()) {
     check({2, 6, 6, 5, 9, {1, 1}, true, true, layout.order, layout.gap});
   }
 }
@@ -288,4 +288,4 @@ TEST_F(Winograd, KeepsNaNThroughRelu) {
 TEST_F(Winograd, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::winograd_test

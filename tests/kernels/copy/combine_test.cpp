@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace binade::kernels {
+namespace binade::kernels::combine_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -151,4 +151,4 @@ TEST(Combine, NamesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::combine_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::copy_test {
 namespace {
 
 constexpr DType kAllDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
@@ -260,4 +260,4 @@ TEST(AddInto, EveryLayoutRoundsOnce) {
 TEST(NarrowerIsas, CopyPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::copy_test

@@ -4,7 +4,7 @@
 
 #include "tests/kernels/support/layouts.h"
 
-namespace binade::kernels {
+namespace binade::kernels::triangle_test {
 namespace {
 
 void check_triangle(DType dtype, const Dims& sizes, Layout x_layout, Layout y_layout) {
@@ -52,4 +52,4 @@ TEST(Triangle, Errors) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::triangle_test

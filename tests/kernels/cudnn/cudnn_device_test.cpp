@@ -20,7 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace binade::kernels {
+namespace binade::kernels::cudnn_device_test {
 namespace {
 
 // The stand-in calls it, and a static library gives a program only what something refers to.
@@ -275,5 +275,5 @@ TEST_F(MissingCudnn, AutoRunsOwnKernelsAndSaysSoInOneLine) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cudnn_device_test
 #endif

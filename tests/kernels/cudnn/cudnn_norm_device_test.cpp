@@ -11,7 +11,7 @@
 #include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/norm/norm_provider.h>
 
-namespace binade::kernels {
+namespace binade::kernels::cudnn_norm_device_test {
 namespace {
 
 cudaError_t (*volatile stand_in_allocates)(void**, size_t) = cudaMalloc;  // cudnn_device_test.cpp
@@ -179,5 +179,5 @@ TEST_F(CudnnAttention, MasksDropoutOddSizesAndWideDtypesAreOurs) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cudnn_norm_device_test
 #endif

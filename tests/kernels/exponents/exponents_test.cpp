@@ -4,7 +4,7 @@
 #include <binade/kernels/exponents/exponents.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::exponents_test {
 namespace {
 
 // A result of integers.
@@ -144,4 +144,4 @@ TEST(CountExponents, ErrorsNameTheProblem) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::exponents_test

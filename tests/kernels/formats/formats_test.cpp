@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace binade::kernels {
+namespace binade::kernels::formats_test {
 namespace {
 
 FormatGrid e4m3fn_grid() {
@@ -211,4 +211,4 @@ TEST(Formats, ArgumentsAreChecked) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::formats_test

@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_block_pairs_test {
 namespace {
 
 // `count` elements whose last one, or first one, borders on memory that must not be touched.
@@ -224,4 +224,4 @@ TEST_P(GemmBlockPairsOn, SameBitsInAnyCut) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_block_pairs_test

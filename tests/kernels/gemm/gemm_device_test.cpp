@@ -10,7 +10,7 @@
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
 #endif
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_device_test {
 namespace {
 
 class GemmDevice : public testing::TestWithParam<const char*> {
@@ -303,4 +303,4 @@ TEST_F(GemmLibrary, AMissingFileIsAnErrorWithItsPathAndNotAnotherResult) {
 #endif
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_device_test

@@ -8,7 +8,7 @@
 #include <array>
 #include <cmath>
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_eigen_test {
 namespace {
 
 bool has_eigen() {
@@ -142,4 +142,4 @@ TEST(GemmProvider, SaysWhatABuildWithoutEigenLacks) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_eigen_test

@@ -5,7 +5,7 @@
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <tests/kernels/gemm/gemm_case.h>
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_pairs_test {
 namespace {
 
 class GemmPairs : public testing::Test {
@@ -204,4 +204,4 @@ TEST_F(GemmPairs, PassesOnNarrowerIsas) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_pairs_test

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_rows_test {
 namespace {
 
 constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
@@ -223,4 +223,4 @@ TEST(GemmRows, PreciseModeComputesInFloat) {
 TEST(GemmRows, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_rows_test

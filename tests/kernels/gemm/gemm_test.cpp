@@ -4,7 +4,7 @@
 #include <tests/kernels/gemm/gemm_case.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::gemm_test {
 namespace {
 
 constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
@@ -310,4 +310,4 @@ TEST(Gemm, ErrorsNameShapesAndDTypes) {
 TEST(Gemm, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gemm_test

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/support/layouts.h"
 
-namespace binade::kernels {
+namespace binade::kernels::image_normalize_test {
 namespace {
 
 constexpr std::array<float, 4> kScale = {0.017f, 0.0175f, 0.0174f, 0.5f};
@@ -77,4 +77,4 @@ TEST(ImageNormalize, EmptyAndBadArguments) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::image_normalize_test

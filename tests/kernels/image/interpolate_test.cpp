@@ -7,7 +7,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::interpolate_test {
 namespace {
 
 struct Case {
@@ -106,4 +106,4 @@ TEST(Interpolate, Errors) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::interpolate_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::index_test {
 namespace {
 
 // Sizes of the indices; on the other side size `dim` is `bound`. rows: one index for all dimensions
@@ -340,4 +340,4 @@ TEST(Index, Errors) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::index_test

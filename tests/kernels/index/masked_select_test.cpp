@@ -4,7 +4,7 @@
 
 #include "tests/kernels/support/layouts.h"
 
-namespace binade::kernels {
+namespace binade::kernels::masked_select_test {
 namespace {
 
 void check_selection(DType dtype, const Dims& sizes, Layout layout, int every) {
@@ -61,4 +61,4 @@ TEST(MaskedSelect, Errors) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::masked_select_test

@@ -2,7 +2,7 @@
 #include <binade/kernels/loss/cross_entropy.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::cross_entropy_test {
 namespace {
 
 struct Case {
@@ -10,7 +10,7 @@ struct Case {
   int64_t rows, classes;
   bool weighted;
   double smoothing;
-  Layout layout;
+  ArrayLayout layout;
   double mean = 0;
 
   DType compute() const { return compute_dtype(dtype); }
@@ -133,10 +133,10 @@ void check_case(const Case& c) {
 }
 
 TEST(CrossEntropy, MatchesReference) {
-  const std::vector<Layout> layouts{
+  const std::vector<ArrayLayout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : layouts) {
+    for (const ArrayLayout& layout : layouts) {
       for (int64_t classes : {1, 10, 33, 130}) {
         for (bool weighted : {false, true}) {
           for (double smoothing : {0.0, 0.1, 1.0}) {
@@ -278,4 +278,4 @@ TEST(CrossEntropy, ErrorsNameTheProblem) {
 TEST(CrossEntropy, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cross_entropy_test

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::ctc_loss_test {
 namespace {
 
 struct Case {
@@ -217,4 +217,4 @@ TEST(CtcLoss, SameBitsForAnyThreadCount) {
 TEST(CtcLoss, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::ctc_loss_test

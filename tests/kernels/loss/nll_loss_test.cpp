@@ -2,10 +2,10 @@
 #include <binade/kernels/loss/nll_loss.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::nll_loss_test {
 namespace {
 
-void check_case(DType dtype, const Dims& sizes, bool weighted, const Layout& layout) {
+void check_case(DType dtype, const Dims& sizes, bool weighted, const ArrayLayout& layout) {
   const int64_t classes = sizes[1], inner = sizes[2];
   const auto count = static_cast<size_t>(element_count(sizes));
   const DType compute = compute_dtype(dtype);
@@ -52,11 +52,11 @@ void check_case(DType dtype, const Dims& sizes, bool weighted, const Layout& lay
 }
 
 TEST(NllLoss, MatchesReference) {
-  const std::vector<Layout> layouts{{"row-major", {}, 0},
-                                    {"classes inner", {0, 2, 1}, 0},
-                                    {"transposed with a gap", {2, 1, 0}, 2}};
+  const std::vector<ArrayLayout> layouts{{"row-major", {}, 0},
+                                         {"classes inner", {0, 2, 1}, 0},
+                                         {"transposed with a gap", {2, 1, 0}, 2}};
   for (const DType dtype : floating_dtypes()) {
-    for (const Layout& layout : layouts) {
+    for (const ArrayLayout& layout : layouts) {
       for (const Dims& sizes : {Dims{5, 7, 3}, {33, 10, 1}, {1, 2, 1}}) {
         check_case(dtype, sizes, false, layout);
         check_case(dtype, sizes, true, layout);
@@ -111,4 +111,4 @@ TEST(NllLoss, ErrorsNameTheProblem) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::nll_loss_test

@@ -2,7 +2,7 @@
 #include <binade/kernels/loss/pointwise_loss.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_loss_test {
 namespace {
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
@@ -36,7 +36,7 @@ struct Case {
   PointwiseLoss op;
   DType dtype;
   Dims sizes;
-  Layout layout;
+  ArrayLayout layout;
   bool weighted = false;
 };
 
@@ -117,11 +117,11 @@ void check_case(const Case& c) {
 PointwiseLoss loss_at(int i) { return static_cast<PointwiseLoss>(i); }
 
 TEST(PointwiseLoss, MatchesReference) {
-  const std::vector<Layout> layouts{
+  const std::vector<ArrayLayout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
   for (int i = 0; i < kPointwiseLossCount; ++i) {
     for (const DType dtype : floating_dtypes()) {
-      for (const Layout& layout : layouts) {
+      for (const ArrayLayout& layout : layouts) {
         for (const bool weighted : {false, true}) {
           check_case({loss_at(i), dtype, {7, 33}, layout, weighted});
         }
@@ -230,4 +230,4 @@ TEST(PointwiseLoss, ErrorsNameTheProblem) {
 TEST(PointwiseLoss, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_loss_test

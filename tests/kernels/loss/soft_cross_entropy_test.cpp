@@ -2,7 +2,7 @@
 #include <binade/kernels/loss/soft_cross_entropy.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::soft_cross_entropy_test {
 namespace {
 
 struct Case {
@@ -10,7 +10,7 @@ struct Case {
   int64_t rows, classes;
   bool weighted;
   double smoothing;
-  Layout layout;
+  ArrayLayout layout;
   double mean = 0;
 };
 
@@ -72,10 +72,10 @@ void check_case(const Case& c) {
 }
 
 TEST(SoftCrossEntropy, MatchesReference) {
-  const std::vector<Layout> layouts{
+  const std::vector<ArrayLayout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
   for (const DType dtype : floating_dtypes()) {
-    for (const Layout& layout : layouts) {
+    for (const ArrayLayout& layout : layouts) {
       for (const int64_t classes : {1, 10, 33, 130}) {
         check_case({dtype, 11, classes, false, 0, layout});
         check_case({dtype, 11, classes, true, 0.1, layout});
@@ -137,4 +137,4 @@ TEST(SoftCrossEntropy, ErrorsNameTheProblem) {
 TEST(SoftCrossEntropy, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::soft_cross_entropy_test

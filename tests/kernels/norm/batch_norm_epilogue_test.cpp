@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::batch_norm_epilogue_test {
 namespace {
 
 constexpr double kEps = 1e-3;
@@ -12,7 +12,7 @@ constexpr double kEps = 1e-3;
 struct Case {
   DType dtype;
   Dims sizes;
-  Layout layout;
+  ArrayLayout layout;
   bool residual, relu;
 
   StridedArray array(DType type, const Values& values) const {
@@ -110,7 +110,7 @@ void check_backward(const Case& c) {
 
 TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_forward({dtype, {4, channels, 5, 3}, layout, true, true});
         check_forward({dtype, {4, channels, 5, 3}, layout, true, false});
@@ -123,7 +123,7 @@ TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
 
 TEST(BatchNormEpilogue, BackwardIsThatOfWhatReluLetsThrough) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_backward({dtype, {4, channels, 5, 3}, layout, true, true});
       }
@@ -164,4 +164,4 @@ TEST(BatchNormEpilogue, ErrorsNameTheProblem) {
 TEST(BatchNormEpilogue, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::batch_norm_epilogue_test

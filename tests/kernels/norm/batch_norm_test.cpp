@@ -1,7 +1,7 @@
 // Batch norm against naive f64 references.
 #include <tests/kernels/norm/batch_norm_statistics.h>
 
-namespace binade::kernels {
+namespace binade::kernels::batch_norm_test {
 namespace {
 
 // dx, dweight and dbias where statistics are constants (evaluation) or depend on x (training).
@@ -32,7 +32,7 @@ Gradients gradients(const Values& x, const Values& dy, const Values& weight, con
 struct Case {
   DType dtype;
   Dims sizes;
-  Layout layout;
+  ArrayLayout layout;
   bool affine;
 
   DType compute() const { return compute_dtype(dtype); }
@@ -132,7 +132,7 @@ void check_evaluation(const Case& c) {
 
 TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         for (bool affine : {false, true}) {
           check_training({dtype, {4, channels, 5, 3}, layout, affine});
@@ -144,7 +144,7 @@ TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
 }
 
 TEST(BatchNorm, MatchesReferenceForOtherRanksAndManyRows) {
-  const Layout row_major{"row-major", {}, 0};
+  const ArrayLayout row_major{"row-major", {}, 0};
   for (DType dtype : floating_dtypes()) {
     check_training({dtype, {50, 70}, row_major, true});
     check_training({dtype, {5, 3, 17}, row_major, true});
@@ -209,7 +209,7 @@ TEST(BatchNorm, AMeanWhoseSquareOverflows) {
 
 TEST(BatchNorm, NaNIsNotHidden) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       const Case c{dtype, {2, 21, 3, 5}, layout, true};
       Arrays t(c);
       StridedArray variance(t.mean), running_mean(t.mean), running_var(t.mean);
@@ -283,7 +283,7 @@ TEST(BatchNorm, EmptyBatch) {
 }
 
 TEST(BatchNorm, SameBitsForAnyThreadCount) {
-  for (const Layout& layout : image_layouts()) {
+  for (const ArrayLayout& layout : image_layouts()) {
     expect_thread_invariant([&layout] {
       const int64_t images = test_device().is_cpu() ? 13 : 2;
       const Case c{DType::f32, {images, 67, 9, 21}, layout, true};
@@ -322,4 +322,4 @@ TEST(BatchNorm, ErrorsNameTheProblem) {
 TEST(BatchNorm, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::batch_norm_test

@@ -1,14 +1,14 @@
 // The batch's variance where rstd would not show it: far below eps, beside a large mean.
 #include <tests/kernels/norm/batch_norm_statistics.h>
 
-namespace binade::kernels {
+namespace binade::kernels::batch_norm_variance_test {
 namespace {
 
 // rstd has no digits of a variance far below eps.
 TEST(BatchNormVariance, VarianceIsExactFarBelowEps) {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     for (double scale : {1e-6, 1.0, 1e4}) {
-      for (const Layout& layout : image_layouts()) {
+      for (const ArrayLayout& layout : image_layouts()) {
         Values values = random_values(7 * 5 * 6, 8);
         for (double& value : values) {
           value *= scale;
@@ -35,7 +35,7 @@ TEST(BatchNormVariance, VarianceIsExactFarBelowEps) {
 }
 
 TEST(BatchNormVariance, VarianceBesideAMeanOfAMillion) {
-  for (const Layout& layout : image_layouts()) {
+  for (const ArrayLayout& layout : image_layouts()) {
     const Dims sizes{11, 5, 9, 17};
     StridedArray x = make_array(DType::f32, sizes, random_values(11 * 5 * 9 * 17, 8, 1e6, 40),
                                 layout.order, layout.gap);
@@ -58,4 +58,4 @@ TEST(BatchNormVariance, VarianceBesideAMeanOfAMillion) {
 TEST(BatchNormVariance, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::batch_norm_variance_test

@@ -2,7 +2,7 @@
 #include <binade/kernels/norm/group_norm.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::group_norm_test {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -10,7 +10,7 @@ constexpr double kEps = 1e-5;
 struct Case {
   DType dtype;
   int64_t n, c, h, w, groups;
-  Layout layout = {"row-major", {}, 0};
+  ArrayLayout layout = {"row-major", {}, 0};
   bool affine = true;
 
   DType compute() const { return compute_dtype(dtype); }
@@ -113,11 +113,12 @@ void check_case(const Case& c) {
   expect_close(t.dbias, c.compute(), r.dbias, 16 + 2 * terms, c.name() + " dbias", 1);
 }
 
-const Layout kRowMajor{"row-major", {}, 0}, kChannelsLast{"channels-last", {0, 2, 3, 1}, 0};
+const ArrayLayout kRowMajor{"row-major", {}, 0}, kChannelsLast{"channels-last", {0, 2, 3, 1}, 0};
 
 TEST(GroupNorm, NaNIsNotHidden) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
+    for (const ArrayLayout& layout :
+         {ArrayLayout{"row-major", {}, 0}, ArrayLayout{"last", {0, 2, 3, 1}, 0}}) {
       for (int64_t h : {1, 3, 20}) {
         const Case c{dtype, 2, 6, h, h, 2, layout};
         Arrays t(c);
@@ -139,7 +140,8 @@ TEST(GroupNorm, NaNIsNotHidden) {
 }
 
 TEST(GroupNorm, RstdBesideAMeanOfAMillion) {
-  for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
+  for (const ArrayLayout& layout :
+       {ArrayLayout{"row-major", {}, 0}, ArrayLayout{"last", {0, 2, 3, 1}, 0}}) {
     for (int64_t h : {3, 20, 70}) {
       const Case c{DType::f32, 1, 6, h, h, 2, layout, false};
       Arrays t(c);
@@ -155,9 +157,9 @@ TEST(GroupNorm, RstdBesideAMeanOfAMillion) {
 
 TEST(GroupNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout : {kRowMajor, kChannelsLast, Layout{"with a gap", {}, 3},
-                                 Layout{"channels-last with a gap", {0, 2, 3, 1}, 2},
-                                 Layout{"transposed", {3, 1, 0, 2}, 0}}) {
+    for (const ArrayLayout& layout : {kRowMajor, kChannelsLast, ArrayLayout{"with a gap", {}, 3},
+                                      ArrayLayout{"channels-last with a gap", {0, 2, 3, 1}, 2},
+                                      ArrayLayout{"transposed", {3, 1, 0, 2}, 0}}) {
       for (int64_t groups : {1, 3, 12}) {
         check_case({dtype, 3, 12, 3, 4, groups, layout, groups != 3});
       }
@@ -184,7 +186,7 @@ TEST(GroupNorm, MatchesReferenceForAllSizes) {
 
 // A mean of 1e3 leaves 13 bits for the deviations; the first element may be far from the others.
 TEST(GroupNorm, VarianceFarFromZeroIsAccurate) {
-  for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+  for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     for (double first : {1e3, 0.0, -1e3}) {
       const Case c{DType::f32, 2, 4, 20, 20, 2, layout, false};
       Arrays t(c);
@@ -202,7 +204,7 @@ TEST(GroupNorm, VarianceFarFromZeroIsAccurate) {
 }
 
 TEST(GroupNorm, AMeanWhoseSquareOverflows) {
-  for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+  for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f64, 2, 4, 20, 20, 2, layout, false};
     Arrays t(c);
     assign(t.x, Values(c.count(), 0x1p600));
@@ -215,7 +217,7 @@ TEST(GroupNorm, AMeanWhoseSquareOverflows) {
 }
 
 TEST(GroupNorm, UnwantedGradientsAndOutputsOverInputs) {
-  for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+  for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f16, 2, 6, 17, 16, 3, layout};
     Arrays t(c), u(c);
     t.forward(c);
@@ -237,7 +239,7 @@ TEST(GroupNorm, UnwantedGradientsAndOutputsOverInputs) {
 
 // A channel with weight 0 has slope 0 but still affects its group.
 TEST(GroupNorm, WeightsMayBeZero) {
-  for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+  for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f32, 2, 4, 5, 5, 2, layout};
     Arrays t(c);
     assign(t.weight, {0, 2, 0, 0});
@@ -261,7 +263,7 @@ TEST(GroupNorm, EmptyBatch) {
 TEST(GroupNorm, SameBitsForAnyThreadCount) {
   expect_thread_invariant([] {
     std::vector<std::byte> all;
-    for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+    for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
       const Case c{DType::f32, 3, 70, 31, 19, 7, layout};
       Arrays t(c);
       t.forward(c);
@@ -296,4 +298,4 @@ TEST(GroupNorm, ErrorsNameTheProblem) {
 TEST(GroupNorm, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::group_norm_test

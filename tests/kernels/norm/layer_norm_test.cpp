@@ -3,7 +3,7 @@
 #include <binade/kernels/norm/norm_provider.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::layer_norm_test {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -11,7 +11,7 @@ constexpr double kEps = 1e-5;
 struct Case {
   DType dtype;
   int64_t rows, cols;
-  Layout layout;
+  ArrayLayout layout;
   bool affine;
   bool centred = true;  // false: RMS norm
 
@@ -114,12 +114,12 @@ void check_case(const Case& c) {
   }
 }
 
-const Layout kRowMajor{"row-major", {}, 0};
+const ArrayLayout kRowMajor{"row-major", {}, 0};
 
 TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : floating_dtypes()) {
-    for (const Layout& layout :
-         {kRowMajor, Layout{"with a gap", {}, 3}, Layout{"transposed", {1, 0}, 2}}) {
+    for (const ArrayLayout& layout :
+         {kRowMajor, ArrayLayout{"with a gap", {}, 3}, ArrayLayout{"transposed", {1, 0}, 2}}) {
       for (int64_t cols : {1, 2, 24, 37}) {
         for (bool affine : {false, true}) {
           check_case({dtype, 5, cols, layout, affine});
@@ -363,4 +363,4 @@ TEST(LayerNorm, ErrorsNameTheProblem) {
 TEST(LayerNorm, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::layer_norm_test

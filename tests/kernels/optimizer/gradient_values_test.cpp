@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::gradient_values_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -112,4 +112,4 @@ TEST(GradientValues, ErrorsNameTheProblem) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::gradient_values_test

@@ -3,7 +3,7 @@
 #include <binade/kernels/optimizer/step_rule.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::optimizer_adaptive_test {
 namespace {
 
 constexpr int kSteps = 8;
@@ -256,4 +256,4 @@ TEST(OptimizerAdaptive, ErrorsNameTheProblem) {
 TEST(OptimizerAdaptive, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::optimizer_adaptive_test

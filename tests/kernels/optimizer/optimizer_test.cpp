@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::optimizer_test {
 namespace {
 
 constexpr int kSteps = 12;
@@ -282,4 +282,4 @@ TEST(Optimizer, ErrorsNameTheProblem) {
 TEST(Optimizer, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::optimizer_test

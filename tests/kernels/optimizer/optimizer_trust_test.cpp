@@ -4,7 +4,7 @@
 #include <binade/kernels/optimizer/step_rule.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::optimizer_trust_test {
 namespace {
 
 constexpr int kSteps = 2;
@@ -301,4 +301,4 @@ TEST(OptimizerTrust, ErrorsNameTheProblem) {
 TEST(OptimizerTrust, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::optimizer_trust_test

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::step_scalars_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -299,4 +299,4 @@ TEST(StepScalarsTest, ErrorsNameTheProblem) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::step_scalars_test

@@ -5,7 +5,7 @@
 
 #include "tests/kernels/support/layouts.h"
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_binary_test {
 namespace {
 
 // Counts around vectors, warps and blocks, at addresses that are aligned, aligned together after a
@@ -61,4 +61,4 @@ TEST(Pointwise, BroadcastRows) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_binary_test

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_closure_test {
 namespace {
 
 TEST(PointwiseClosure, EveryUnaryOperationHasACase) {
@@ -62,4 +62,4 @@ TEST(PointwiseClosure, EveryFunctorHasARow) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_closure_test

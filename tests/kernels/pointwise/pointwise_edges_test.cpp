@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_edges_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -137,4 +137,4 @@ TEST(PointwiseEdges, Atan2FarFromAndNearTheOrigin) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_edges_test

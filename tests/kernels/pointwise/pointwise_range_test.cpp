@@ -15,7 +15,7 @@
 #include <numbers>
 #include <vector>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_range_test {
 namespace {
 
 using Real = long double;
@@ -168,4 +168,4 @@ TEST(PointwiseRange, Values) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_range_test

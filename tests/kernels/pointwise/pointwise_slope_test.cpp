@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_slope_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -41,4 +41,4 @@ TEST(PointwiseSlope, HasTheBitsOfForwardAndBackward) {
 TEST(PointwiseSlope, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_slope_test

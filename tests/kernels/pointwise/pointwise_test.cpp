@@ -12,7 +12,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -384,4 +384,4 @@ TEST(Pointwise, BadArgumentsAreErrors) {
 TEST(NarrowerIsas, PointwisePasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_test

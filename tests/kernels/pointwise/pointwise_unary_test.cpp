@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <functional>
 
-namespace binade::kernels {
+namespace binade::kernels::pointwise_unary_test {
 namespace {
 
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
@@ -161,4 +161,4 @@ TEST(AllHalves, CastsAreExact) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::pointwise_unary_test

@@ -9,7 +9,7 @@
 
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::ternary_test {
 namespace {
 
 // The value after storing `value` in a dtype.
@@ -196,4 +196,4 @@ TEST(Ternary, BadArgumentsAreErrors) {
 TEST(NarrowerIsas, TernaryPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::ternary_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::random_test {
 namespace {
 
 TEST(FillUniform, IsThePhiloxSequence) {
@@ -224,4 +224,4 @@ TEST(Random, BitsDoNotDependOnTheInstructionSet) {
 TEST(NarrowerIsas, RandomPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::random_test

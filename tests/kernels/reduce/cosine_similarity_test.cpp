@@ -2,7 +2,7 @@
 #include <binade/kernels/reduce/cosine_similarity.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::cosine_similarity_test {
 namespace {
 
 struct Case {
@@ -10,7 +10,7 @@ struct Case {
   Dims sizes;
   int dim;
   double eps;
-  Layout layout;
+  ArrayLayout layout;
   double scale1 = 1, scale2 = 1;  // of the operands
 };
 
@@ -78,7 +78,7 @@ void check_case(const Case& c) {
 
 TEST(CosineSimilarity, MatchesReference) {
   for (const DType dtype : floating_dtypes()) {
-    for (const Layout& layout : image_layouts()) {
+    for (const ArrayLayout& layout : image_layouts()) {
       for (int dim = 0; dim < 4; ++dim) {
         check_case({dtype, {3, 5, 4, 7}, dim, 1e-8, layout});
       }
@@ -94,7 +94,8 @@ TEST(CosineSimilarity, MatchesReference) {
 
 TEST(CosineSimilarity, SquaresDoNotLeaveTheRange) {
   for (DType dtype : {DType::f32, DType::bf16}) {
-    for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"transposed", {1, 0}, 0}}) {
+    for (const ArrayLayout& layout :
+         {ArrayLayout{"row-major", {}, 0}, ArrayLayout{"transposed", {1, 0}, 0}}) {
       for (int64_t cols : {3, 37, 3000}) {
         check_case({dtype, {4, cols}, 1, 1e-8, layout, 1e25, 1e24});
         check_case({dtype, {4, cols}, 1, 1e-8, layout, 1e25, 1e-3});
@@ -180,4 +181,4 @@ TEST(CosineSimilarity, ErrorsNameTheProblem) {
 TEST(CosineSimilarity, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cosine_similarity_test

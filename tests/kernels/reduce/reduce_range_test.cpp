@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace binade::kernels {
+namespace binade::kernels::reduce_range_test {
 namespace {
 
 // Shapes whose sequences lie along memory, across it, and in chunks.
@@ -112,4 +112,4 @@ TEST(ReduceRange, GradientOfNaN) {
 TEST(NarrowerIsas, ReduceRangePasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::reduce_range_test

@@ -3,7 +3,7 @@
 #include <tests/kernels/reduce/reduce_reference.h>
 #include <tests/kernels/support/strided_array.h>
 
-namespace binade::kernels {
+namespace binade::kernels::reduce_states_test {
 namespace {
 
 constexpr Reduce kOps[] = {Reduce::max,       Reduce::min,   Reduce::prod,
@@ -320,4 +320,4 @@ TEST(ReduceStates, BadArgumentsAreErrors) {
 TEST(NarrowerIsas, ReduceStatesPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::reduce_states_test

@@ -7,7 +7,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::reduce_test {
 namespace {
 
 // The element of the result into which element i of x is reduced.
@@ -289,4 +289,4 @@ TEST(ArgMax, NanWinsAndErrors) {
 TEST(NarrowerIsas, ReducePasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::reduce_test

@@ -2,7 +2,7 @@
 #include <binade/kernels/rnn/rnn_cell.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::rnn_cell_test {
 namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -202,4 +202,4 @@ TEST(RNNCell, ErrorsNameTheProblem) {
 TEST(RNNCell, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::rnn_cell_test

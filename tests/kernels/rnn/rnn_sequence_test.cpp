@@ -4,7 +4,7 @@
 #include <binade/kernels/rnn/rnn_sequence.h>
 #include <tests/kernels/support/array_values.h>
 
-namespace binade::kernels {
+namespace binade::kernels::rnn_sequence_test {
 namespace {
 
 constexpr RNNCell kCells[] = {RNNCell::tanh, RNNCell::relu, RNNCell::lstm, RNNCell::gru};
@@ -233,4 +233,4 @@ TEST(RNNSequence, ErrorsNameTheProblem) {
 TEST(RNNSequence, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::rnn_sequence_test

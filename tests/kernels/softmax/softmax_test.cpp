@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace binade::kernels {
+namespace binade::kernels::softmax_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -55,7 +55,7 @@ Values backward(const Values& y, const Values& dy, const Dims& sizes, int dim, b
   return dx;
 }
 
-void check_case(DType dtype, const Dims& sizes, int dim, bool log, const Layout& layout) {
+void check_case(DType dtype, const Dims& sizes, int dim, bool log, const ArrayLayout& layout) {
   const size_t count = static_cast<size_t>(element_count(sizes));
   const std::string what = std::string(log ? "log_softmax " : "softmax ") + to_string(sizes) +
                            " dim " + std::to_string(dim) + " " + layout.name;
@@ -76,7 +76,7 @@ void check_case(DType dtype, const Dims& sizes, int dim, bool log, const Layout&
 TEST(Softmax, MatchesReferenceForAllDimsLayoutsAndDTypes) {
   for (DType dtype : floating_dtypes()) {
     for (bool log : {false, true}) {
-      for (const Layout& layout : image_layouts()) {
+      for (const ArrayLayout& layout : image_layouts()) {
         for (int dim = 0; dim < 4; ++dim) {
           check_case(dtype, {3, 5, 4, 7}, dim, log, layout);
         }
@@ -228,4 +228,4 @@ TEST(Softmax, ErrorsNameTheProblem) {
 TEST(Softmax, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::softmax_test

@@ -9,7 +9,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::cumprod_test {
 namespace {
 
 // The offsets of one line's elements, row-major: first + k * inner.
@@ -173,4 +173,4 @@ TEST(Cumprod, BadArgumentsAreErrors) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cumprod_test

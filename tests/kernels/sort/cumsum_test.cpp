@@ -7,7 +7,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::cumsum_test {
 namespace {
 
 void check(DType dtype, const Dims& sizes, int dim, bool reverse, Layout layout, Layout out) {
@@ -98,4 +98,4 @@ TEST(Cumsum, BitsDoNotDependOnThreadCount) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cumsum_test

@@ -10,7 +10,7 @@
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
-namespace binade::kernels {
+namespace binade::kernels::sort_test {
 namespace {
 
 constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
@@ -167,4 +167,4 @@ TEST(Sort, BitsDoNotDependOnThreadCount) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::sort_test

@@ -5,20 +5,25 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
+#include <tests/support/error_of.h>
+
 namespace binade::kernels {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 using Values = std::vector<double>;
 
-struct Layout {
+struct ArrayLayout {
   const char* name;
   std::vector<int> order;
   int64_t gap;
 };
-inline std::vector<Layout> image_layouts() {
+inline std::vector<ArrayLayout> image_layouts() {
   return {{"row-major", {0, 1, 2, 3}, 0},
           {"channels-last", {0, 2, 3, 1}, 0},
           {"channels-last with a gap", {0, 2, 3, 1}, 3},
@@ -87,15 +92,6 @@ inline void expect_thread_invariant(const std::function<std::vector<std::byte>()
 }
 
 // The text of the error that `run` throws; empty if it throws none.
-inline std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 inline void append(std::vector<std::byte>& all, const StridedArray& array) {
   all.insert(all.end(), array.bytes().begin(), array.bytes().end());
 }
