@@ -12,9 +12,9 @@ struct MultiheadAttentionOptions {
   int64_t key_size = 0;  // size of keys and values; default: embed
   int64_t value_size = 0;
   bool batch_first = false;
-  // Grouped-query attention: so many heads of keys and values, each shared by heads / kv_heads
-  // heads of queries. Default: heads. The weights are then q_proj_weight, k_proj_weight,
-  // v_proj_weight.
+  // Grouped-query attention: the number of heads of keys and values. Each is shared by heads /
+  // kv_heads heads of queries. Default: heads. If it differs from heads, the weights are
+  // q_proj_weight, k_proj_weight and v_proj_weight.
   int64_t kv_heads = 0;
 };
 
@@ -42,7 +42,7 @@ class MultiheadAttention : public Module {
   }
   Tensor forward(const Tensor& x) override { return run(x, x, x, {}); }  // self-attention
   // The matrix of attention weights is never stored, with or without dropout. attend() is another
-  // name of the call with several tensors.
+  // name for the call with several tensors.
   using Module::operator();
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const AttentionMask& mask = {}) {

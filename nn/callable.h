@@ -14,16 +14,16 @@
 // Through a base reference (Module&) and in a Sequential the module is called with one tensor. That
 // works if forward() can be called so and returns a Tensor; otherwise it is an error.
 //
-// The one limit is of C++: a forward(const Tensor&) that is not const overrides Module::forward(),
-// which returns a Tensor. If it shall return something else, take the tensor by value, as in Vae,
-// or make forward() const.
+// C++ sets one limit: a forward(const Tensor&) that is not const overrides Module::forward(), which
+// returns a Tensor. If it must return something else, take the tensor by value, as in Vae, or make
+// forward() const.
 #pragma once
 #include <binade/nn/module.h>
 
 namespace binade::nn {
 
 namespace detail {
-// Outside of any class, so that only a public forward() of the class itself counts.
+// Declared outside of all classes, so that only a public forward() of the class itself counts.
 template <class M, class... Args>
 concept Forwards = requires(M& module, Args&&... args) {
   module.forward(std::forward<Args>(args)...);

@@ -1,6 +1,6 @@
-// FreezeOthers: while it exists, only some parameters below a module want gradients. For networks
-// that are trained by turns: the backward of a generator goes through the discriminator and leaves
-// nothing in it.
+// FreezeOthers: while it exists, only some parameters below a module get gradients. It serves
+// networks that are trained in turns: the backward of a generator runs through the discriminator
+// and leaves no gradients in it.
 //
 //   { const nn::FreezeOthers scope(gan, adam_g.parameters());  generator_loss(gan).backward(); }
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace binade::nn {
 
-// The others are frozen (Module::freeze()): their gradients so far are dropped. At the end of the
-// scope they want gradients again; those that were frozen before stay frozen. REQUIRES: the module
-// outlives it and is not changed meanwhile.
+// The constructor freezes the other parameters (Module::freeze()) and drops their gradients. The
+// end of the scope unfreezes them; those that were frozen before stay frozen. REQUIRES: the module
+// outlives the scope and is not changed during it.
 class [[nodiscard]] FreezeOthers {
  public:
   FreezeOthers(Module& model, const ParameterList& parameters);

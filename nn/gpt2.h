@@ -1,13 +1,13 @@
 // GPT-2 (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019).
 //
-//   nn::Gpt2 model;                                                        // 124M parameters
-//   model.load_published(train::load_tensors("gpt2/model.safetensors"));  // or train it from
-//   scratch Tensor text = model.generate(tokens, {.tokens = 50, .top_k = 40});
+//   nn::Gpt2 model;                                                       // 124M parameters
+//   model.load_published(train::load_tensors("gpt2/model.safetensors"));  // or train it yourself
+//   Tensor text = model.generate(tokens, {.tokens = 50, .top_k = 40});
 //
 // Parameters have the names of the published checkpoint: "wte.weight", "h.0.attn.c_attn.weight".
-// Its weights of attn.c_attn, attn.c_proj, mlp.c_fc and mlp.c_proj are [in, out]; here they are
-// those of Linear, [out, in]. So it is read by load_published(), while load_state() and
-// train::load_model() read what state() and train::save_model() gave.
+// The checkpoint stores the weights of attn.c_attn, attn.c_proj, mlp.c_fc and mlp.c_proj as
+// [in, out]; here they are [out, in], as in Linear. So load_published() reads the checkpoint, while
+// load_state() and train::load_model() read what state() and train::save_model() wrote.
 #pragma once
 #include <binade/nn/activation.h>
 #include <binade/nn/embedding.h>
@@ -34,8 +34,8 @@ Gpt2Options gpt2_options(std::string_view name);
 struct GenerateOptions {
   int64_t tokens;          // to add to each row
   double temperature = 1;  // divides the logits; 0: always the most likely token
-  int64_t top_k = 0;       // draws among so many most likely tokens only; 0: all
-  // After this token a row gets nothing else; generation ends when all rows have it.
+  int64_t top_k = 0;       // draws only among the top_k most likely tokens; 0: among all
+  // The end token: a row that has it gets only more of it; generation ends when all rows have it.
   std::optional<int64_t> end = std::nullopt;
 };
 
@@ -106,10 +106,10 @@ class Gpt2 : public Module {
   // restored, also after an error.
   Tensor generate(const Tensor& prompt, const GenerateOptions& options);
 
-  // load_state() of a state in the published layout. The names may begin with "transformer.", as in
-  // files with a head; the causal masks "h.0.attn.bias" and "h.0.attn.masked_bias" are not used. A
-  // state() or a file of train::save_model(), which has the other layout, is an error. The options
-  // apply to the names without "transformer.".
+  // Works as load_state(), for a state in the published layout. The names may begin with
+  // "transformer.", as in files with a head; the causal masks "h.0.attn.bias" and
+  // "h.0.attn.masked_bias" are not used. A state() or a file of train::save_model() has the other
+  // layout, so it is an error. The options apply to the names without "transformer.".
   LoadReport load_published(const NamedTensors& state, const LoadOptions& options = {});
   // state() in the published layout, for train::save_tensors(). Shares memory with the model.
   NamedTensors published_state() const { return swap_layout(state()); }

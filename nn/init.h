@@ -42,9 +42,9 @@ void xavier_uniform(const Tensor& w, double gain = 1);
 void xavier_normal(const Tensor& w, double gain = 1);
 void kaiming_uniform(const Tensor& w, const KaimingOptions& options = {});
 void kaiming_normal(const Tensor& w, const KaimingOptions& options = {});
-// gain times a random matrix with orthonormal rows or columns, whichever are fewer (Saxe et al.,
-// 2014), of the dimensions after the first taken as one; uniform over all such matrices. Needs
-// Eigen (core/linalg/linalg.h). f16 and bf16 are computed in f32.
+// Sets w, seen as a matrix [first dimension, product of the others], to gain times a random matrix
+// with orthonormal rows or columns, whichever are fewer (Saxe et al., 2014). The matrix is uniform
+// over all such matrices. Needs Eigen (core/linalg/linalg.h). f16 and bf16 are computed in f32.
 void orthogonal(const Tensor& w, double gain = 1);
 void uniform(const Tensor& w, double low, double high);
 void normal(const Tensor& w, double mean, double std);

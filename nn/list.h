@@ -6,8 +6,8 @@
 
 namespace binade::nn {
 
-// A list of modules of one class, named "0", "1", ... as in PyTorch's ModuleList. forward() is the
-// owner's business: a List itself cannot be called.
+// A list of modules of one class, named "0", "1", ... as in PyTorch's ModuleList. A List cannot be
+// called: the forward() of its owner calls the modules.
 //
 //   nn::List<nn::Linear> layers{*this, "layers"};
 //   layers.emplace({.in = 8, .out = 8});
@@ -25,7 +25,7 @@ class List : public Module {
   M& emplace(Args&&... args) {
     return add(std::make_unique<M>(std::forward<Args>(args)...));
   }
-  // A subclass of M, or M = Module for a mixed list.
+  // Adds a module of class M or of a subclass; a List<Module> holds modules of any class.
   template <class Added>
   Added& add(std::unique_ptr<Added> module) {
     check(module != nullptr, "List: got a null module");

@@ -7,15 +7,15 @@
 namespace binade::nn {
 
 struct LoadOptions {
-  // Parts of the model that keep their values: paths, with everything below them. * stands for any
-  // characters within one name, ** for any number of names: {"fc"}, {"fc.*", "**.bias"}. The
-  // entries of these names in the state are not used. A pattern that matches nothing is an error.
+  // Paths of the model that keep their values, with everything below them. * stands for any
+  // characters within one name, ** for any number of names: {"fc"}, {"fc.*", "**.bias"}. Entries
+  // of the state with these names are not used. A pattern that matches nothing is an error.
   std::vector<std::string> skip = {};
   // Other names in the state: {from, to} renames an entry `from` and all below it to the model's
-  // path `to`; "" is the root. {{"module", ""}} removes a first name. The first fitting pair
-  // counts; a pair that fits nothing is an error. Renaming comes before skipping.
+  // path `to`; "" is the root. {{"module", ""}} removes a first name. The first pair that matches
+  // counts; a pair that matches nothing is an error. Renaming comes before skipping.
   std::vector<std::pair<std::string, std::string>> rename = {};
-  // If false, names that the state lacks or has beyond the model are reported and are no error.
+  // If false, names that only the model has or only the state has are reported and are no error.
   bool strict = true;
 };
 

@@ -132,8 +132,8 @@ class CosineSimilarity {
   CosineSimilarityOptions options_;
 };
 
-// The share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1]; NaN for
-// N = 0, like the mean of nothing.
+// The share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1]. NaN for
+// N = 0, as the mean of no elements is.
 double accuracy(const Tensor& logits, const Tensor& target);
 
 }  // namespace binade::nn

@@ -13,7 +13,7 @@
 
 namespace binade::nn {
 
-// REQUIRES of both: the object is a member of the module, or lives as long.
+// REQUIRES, for both classes: the object is a member of the module, or lives as long as it.
 class Parameter : public Tensor {
  public:
   Parameter(Module& parent, std::string_view name, Tensor value, const ParameterTraits& traits = {})

@@ -18,7 +18,7 @@
 // A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
 // `mixed` its f32 master then takes the new, rounded value. load_state() and soft_update() set the
 // master to the value before rounding. A write through data<T>() counts too: elements that differ
-// from their rounded masters go to these.
+// from their rounded masters are copied to the masters.
 //
 // Thread safety: any number of threads may run one module at the same time in evaluation mode, each
 // under its own NoGradGuard or with its own graph; so may threads in training mode if no module
@@ -61,7 +61,7 @@ class Module {
   // The trainable and frozen parameters below this module, with their paths from the root. Builds
   // the arena of the whole tree on the first call.
   ParameterList parameters();
-  // Null before the first parameters(): says whether an optimizer or a list is of this model.
+  // Null before the first parameters(). Shows whether an optimizer or a list belongs to this model.
   const Arena* existing_arena() const { return root().arena_.get(); }
   // Parameters by their path from this module; a tied parameter has its first name.
   NamedTensors named_parameters() const;
@@ -95,7 +95,7 @@ class Module {
   const std::optional<Precision>& precision() const { return precision_; }
   Device device() const;  // of its first parameter or buffer; cpu if it has none
 
-  // From now on the batch norms below this module compute, in training, mean and variance over the
+  // From now on, in training, the batch norms below this module compute mean and variance over the
   // batches of all ranks of the group, as if they were one batch; forward and backward become
   // collective. If null, they use their own batch again. Returns the number of batch norms.
   // REQUIRES: the group outlives the module.
@@ -115,8 +115,8 @@ class Module {
   // "num_batches_tracked" in PyTorch's files are ignored; a tied parameter may have any of its
   // names. The options load a part of a state, or one with other names: nn/load_options.h.
   LoadReport load_state(const NamedTensors& state, const LoadOptions& options = {});
-  // As state(), but the parameters that have an f32 master are the master: the values before
-  // rounding. load_state() of it restores both exactly.
+  // As state(), but a parameter with an f32 master is given as the master: the values before
+  // rounding. load_state() of the result restores both exactly.
   NamedTensors exact_state() const;
 
   // Moves every parameter and buffer towards the source: value += tau (source - value); integer
@@ -129,9 +129,9 @@ class Module {
   // Allows this module to run in the forward() of another module without being registered below the
   // same root. Otherwise that gives a warning once: after a forgotten register_module() the module
   // is neither trained nor saved. There is also no warning if all its parameters are frozen, if an
-  // optimizer holds them, if the other module holds them too (tied), or if that one turned
-  // gradients off around the call (a teacher). Calls as module(x) are seen, and every op that
-  // records one of the parameters: so also child.forward(x), which runs without path and precision.
+  // optimizer holds them, if the other module holds them too (tied), or if the other module turned
+  // gradients off around the call (a teacher). The check sees calls module(x) and every op that
+  // records a parameter, so it sees child.forward(x), too, which runs without path and precision.
   void allow_unregistered() { allow_unregistered_ = true; }
 
   // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
@@ -167,7 +167,7 @@ class Module {
     }
   }
 
-  // Registers this module in a parent: for constructors (parent, name, options).
+  // Registers this module in a parent. Constructors with (parent, name, options) call it.
   void join(Module& parent, std::string_view name) { parent.register_module(name, *this); }
 
   // Runs if a class does not override forward() of one tensor: an error, except in a
@@ -178,7 +178,7 @@ class Module {
   // Dropout: such a module must be registered too.
   virtual bool depends_on_mode() const { return false; }
 
-  // For forward() of modules that depend on their mode or have buffers: warns, as
+  // Called by forward() of modules that depend on their mode or have buffers. Warns, as
   // allow_unregistered() says, if this one runs in another module without being registered there.
   void check_place() const;
 
@@ -283,7 +283,7 @@ class Module {
   bool training_ = true;
   bool allow_unregistered_ = false;
   mutable std::atomic<bool> judged_{false};  // at the root: check_runs_in() has decided
-  std::optional<Precision> precision_;  // set by to(), with the dtype of what is not f16 or bf16
+  std::optional<Precision> precision_;  // set by to(), with the dtype of tensors not f16 or bf16
   DType wide_ = DType::f32;
   std::shared_ptr<Arena> arena_;    // at the root
   std::atomic<uint64_t> label_{0};  // a cache: the caller's label and this module's under it

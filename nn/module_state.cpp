@@ -19,7 +19,7 @@ bool same_values(const Tensor& a, const Tensor& b) {
                                     allclose(a, b.to(a.device()).to(a.dtype()), 0, 0, true));
 }
 
-// Which entries of a state go where. Entries first, then targets.
+// LoadPlan matches the entries of a state with the model's tensors. Add all entries, then targets.
 class LoadPlan {
  public:
   explicit LoadPlan(const LoadOptions& options)

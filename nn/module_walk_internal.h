@@ -1,4 +1,4 @@
-// Walking the tree of modules and names of classes.
+// Functions that walk the tree of modules, and the names of classes.
 #pragma once
 #include <binade/nn/module.h>
 

@@ -37,7 +37,7 @@ class Recurrent : public Module {
   using Options = RNNOptions;
   Tensor forward(const Tensor& x) override { return run_layers(x, {}, {}).output; }
   // x [steps, batch, input], or [batch, steps, input] with batch_first. `lengths`, i64 [batch] on
-  // the CPU, are those of the sequences of a padded batch (RecurrentOptions::lengths).
+  // the CPU, has the lengths of the sequences of a padded batch (RecurrentOptions::lengths).
   RecurrentResult run(const Tensor& x, const RecurrentState& start = {},
                       const Tensor& lengths = {});
 

@@ -8,7 +8,7 @@ namespace binade::nn {
 // Runs its modules one after the other. They are named "0", "1", ... unless a name is given.
 //
 // A ReLU runs in the same pass as the Linear, Conv2d or BatchNorm before it. In evaluation a
-// BatchNorm2d runs in the pass of the Conv2d before it. Subclasses of these are called one by one.
+// BatchNorm2d runs in the pass of the Conv2d before it. Subclasses of these classes run alone.
 class Sequential : public Module {
  public:
   using Module::Module;

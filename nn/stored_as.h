@@ -1,11 +1,11 @@
-// StoredAs: while it exists, a model runs as if it were stored in another precision: for a step
-// beside the model itself, such as its shadow in f64 (train/precision/shadow.h).
+// StoredAs: while it exists, a model runs as if it were stored in another precision, for example
+// for a second run of a step in f64 (train/precision/shadow.h).
 //
 //   { const nn::StoredAs f64(net, Precision::full(), {.wide = DType::f64});  loss = net(x); }
 //
-// Its parameters are new leaves with the exact values of the model's (the masters, where there are
-// any), stored as the precision asks; its buffers are copies. At the end of the scope the model has
-// its own tensors again, untouched: values, masters, gradients, buffers and optimizers.
+// During the scope the parameters are new leaves with the exact values of the model's (the masters
+// where there are any), stored as the precision asks; the buffers are copies. At the end the model
+// gets its own tensors back unchanged: values, masters, gradients, buffers and optimizers.
 #pragma once
 #include <binade/nn/module.h>
 
@@ -15,14 +15,14 @@
 namespace binade::nn {
 
 struct StoredAsOptions {
-  DType wide = DType::f32;  // of all that is not f16 or bf16: f32 or f64
-  // With f64: this share of the rounding from the exact value to the stored one is added. 0 gives
-  // the exact weights, 1 those with which the model runs.
+  DType wide = DType::f32;  // f32 or f64: the dtype of everything that is not f16 or bf16
+  // With f64: the weights are exact + rounding (stored - exact). 0 gives the exact weights, 1 the
+  // rounded weights with which the model runs.
   double rounding = 0;
 };
 
-// REQUIRES: the model outlives it and nothing else uses the model meanwhile. Throws where masters
-// are spread over ranks.
+// REQUIRES: the model outlives the scope, and nothing else uses the model during it. Throws if the
+// masters are sharded over ranks.
 class [[nodiscard]] StoredAs {
  public:
   struct Parameter {
