@@ -1,4 +1,4 @@
-// Gradient clipping. Norms and limits are of the true gradients, without the scale that they carry.
+// Gradient clipping. Norms and limits refer to the true gradients, without their loss scale.
 // Functions that return a norm wait for the device; StepOptions::clip_norm does not.
 #pragma once
 #include <binade/core/tensor/parameter.h>

@@ -18,14 +18,14 @@ Tensor make_device_scalars(const W& values, Device device) {
   return host.to(device);
 }
 
-// A synchronisation point on a device.
+// Copies the scalars to the host; waits for a device.
 template <class W>
 W read_device_scalars(const Tensor& step_scalars) {
   const Tensor host = step_scalars.to(Device{});
   return *host.view().as<W>();
 }
 
-// One of several f64 in a vector.
+// A view of element `index` of a vector of f64.
 inline Tensor scalar_at(const Tensor& step_scalars, int64_t index) {
   return make_view(step_scalars, {1}, {1}, index);
 }

@@ -24,9 +24,9 @@ struct GradientRange {
   Tensor tag;  // a factor of the scale on a device; undefined is 1
 };
 
-// The gradients of the parameters that have one, as far as this rank holds them, in the order of
-// memory. The ranges are the same for any order and grouping of the parameters, so sums over them
-// have the same bits. Moves gradients that are stored elsewhere into the arena.
+// The ranges of all gradients that exist and that this rank holds, in the order of memory. The
+// ranges do not depend on the order and grouping of the parameters, so sums over them have the same
+// bits. Moves gradients that are stored elsewhere into the arena.
 std::vector<GradientRange> gradient_ranges(const Arena& arena,
                                            std::vector<const Parameter*> parameters);
 
@@ -46,7 +46,7 @@ inline View flat_view(const Tensor& flat, int64_t offset, int64_t numel) {
   return view;
 }
 
-// The sum of squares of the finite elements of a flat view, and the number of the others.
+// The sum of squares of the finite elements of a flat view, and the number of other elements.
 struct Squares {
   double sum = 0;
   int64_t non_finite = 0;

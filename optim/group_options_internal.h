@@ -1,5 +1,5 @@
-// The options of each group of an optimizer: the optimizer's own, with what the group sets.
-// Internal to optim.
+// The options of each group of an optimizer: the optimizer's own options, replaced where the group
+// sets one. Internal to optim.
 #pragma once
 #include <binade/optim/optimizer.h>
 

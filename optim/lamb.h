@@ -1,6 +1,6 @@
 // LAMB (You et al., ICLR 2020). With Adam's moments in update t from 1:
 //   r = (exp_avg / (1 - beta1^t)) / (sqrt(exp_avg_sq / (1 - beta2^t)) + eps) + weight_decay p;
-//   p -= lr |p| / |r| r, with the norms of the whole parameter; lr r if either is 0.
+//   p -= lr |p| / |r| r, with norms of the whole parameter; p -= lr r if one of them is 0.
 #pragma once
 #include <binade/optim/layerwise.h>
 

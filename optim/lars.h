@@ -1,5 +1,5 @@
-// LARS (You, Gitman and Ginsburg, 2017). With gradient g and parameter p, norms of the whole
-// parameter:
+// LARS (You, Gitman and Ginsburg, 2017). With gradient g and parameter p; |p| and |g| are norms of
+// the whole parameter:
 //   ratio = trust_coefficient |p| / (|g| + weight_decay |p| + eps), 1 where |p| or |g| is 0;
 //   momentum_buffer = momentum momentum_buffer + lr ratio (g + weight_decay p);
 //   p -= momentum_buffer.

@@ -61,8 +61,8 @@ class LossScaler {
   // at the floor does.
   StepResult step(Optimizer& optimizer, const StepOptions& options = {});
 
-  // Moves the numbers to the device of the model. scale() and step() do so by themselves; before a
-  // step is captured into a graph, call it. Waits for the device.
+  // Moves the numbers to the device of the model. scale() and step() do so by themselves; call it
+  // before a step is captured into a graph. Waits for the device.
   void to(Device device);
 
   double scale() const;
@@ -73,12 +73,12 @@ class LossScaler {
   // The first parameter whose gradient was not finite in the last overflow; empty if there was
   // none.
   std::string last_overflow() const;
-  // On a device: a copy of the numbers as they are now, which costs no wait; undefined on the CPU.
-  // read() of it waits. So a program can note the numbers of every step and read them later.
+  // On a device: a copy of the current numbers, made without waiting; undefined on the CPU. read()
+  // waits for the copy. So a program can note the numbers of every step and read them later.
   Tensor device_numbers() const;
   ScalerReading read(const Tensor& numbers) const;
-  // Sets what an overflow at the floor does from now on. Steps captured into a graph before keep
-  // the old policy.
+  // Sets what an overflow at the floor does from now on. Steps that were captured into a graph
+  // before keep the old policy.
   void set_at_floor(AtFloor policy);
   const LossScalerOptions& options() const { return state_.options(); }
 

@@ -487,8 +487,8 @@ void Optimizer::apply_on_device() {
   }
 }
 
-// Which counters this step moves on, and to where: to itself where all of a counter's items have a
-// gradient; else the items that have one get a counter of their own.
+// Lists the counters that this step advances, with their targets. If all items of a counter have a
+// gradient, the target is the counter itself; else the items with a gradient get an unused counter.
 void Optimizer::move_counters(std::vector<std::pair<size_t, size_t>>& moves) {
   const auto count = device_->counter_count();
   std::vector<size_t> users(count), taking(count), target(count);

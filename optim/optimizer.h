@@ -28,7 +28,7 @@ class DeviceOptimizer;  // optim/device_optimizer_internal.h
 using NamedScalars = std::map<std::string, double>;
 
 struct StepOptions {
-  double divisor = 1;  // gradients are divided by it: the true count of an accumulation window
+  double divisor = 1;         // divides the gradients: AccumulationWindow::divisor() of a window
   bool accumulating = false;  // keep the gradients and return
   std::optional<double> clip_norm =
       std::nullopt;  // of the true, divided gradient over all parameters
@@ -39,8 +39,8 @@ struct StepOptions {
   bool measures() const { return clip_norm || check_finite || measure_norm; }
 };
 
-// Parameters with their own options. The default is the optimizer's option; one that the optimizer
-// does not have is an error.
+// Parameters with their own options. The default is the optimizer's option. It is an error to set
+// an option that the optimizer does not have.
 struct ParamGroup {
   ParameterList parameters = {};
   std::optional<double> lr = std::nullopt;
@@ -96,11 +96,11 @@ class Optimizer {
   void set_momentum(double momentum);  // of all groups
   void set_momentum(size_t group, double momentum);
   bool has_momentum() const { return has_momentum_; }
-  // How f16 and bf16 parameters without masters are updated (kernels/optimizer/low_update.h); the
-  // default is nearest. Call it before the first step and before a state is loaded. It is an error
-  // for parameters that have masters, or are f32 all. Stochastic rounding is drawn from the seed,
-  // the element and the number of the update, so runs repeat and resume bit for bit; compensated
-  // updates keep an array of the parameters' dtype, "compensation.<parameter>" in state_tensors().
+  // Sets how f16 and bf16 parameters without masters are updated (kernels/optimizer/low_update.h);
+  // the default is nearest. Call it before the first step and before a state is loaded. It is an
+  // error if there are no such parameters. Stochastic rounding depends on the seed, the element and
+  // the number of the update, so runs repeat and resume bit for bit. Compensated updates keep an
+  // array of the parameters' dtype, "compensation.<parameter>" in state_tensors().
   void set_low_updates(LowUpdates how, uint64_t seed = 0);
   LowUpdates low_updates() const { return low_updates_; }
   double weight_decay(size_t group = 0) const { return at(group).weight_decay; }
@@ -135,7 +135,7 @@ class Optimizer {
     int64_t update;  // 1 in the first update of these parameters
     View step_scalars =
         kNoView;  // on a device: holds lr, momentum, grad_multiplier and update instead
-    // Which parameters: items [first, last) of extents(group).
+    // The parameters of the range: items [first, last) of extents(group).
     size_t group, first, last;
     kernels::LowUpdate low = {};
   };
@@ -144,12 +144,12 @@ class Optimizer {
     int64_t offset, numel;
   };
 
-  // One setting per group. has_momentum: the optimizer keeps what a momentum needs.
+  // One setting per group. has_momentum: the optimizer has the state that a momentum needs.
   Optimizer(const std::vector<ParamGroup>& groups, const std::vector<GroupSettings>& settings,
             bool has_momentum, std::vector<std::string> moment_names);
   virtual void update(const Range& range) = 0;
-  // True if an update leaves an element zero whose value, gradient and moments are all zero. Ranges
-  // may then include the gaps between parameters.
+  // True if an element stays zero when its value, gradient and moments are all zero. Ranges may
+  // then include the gaps between parameters.
   virtual bool keeps_zeros() const { return true; }
   // beta2 of Adam's second moment, whose bias correction depends on the number of updates.
   virtual double beta2(size_t) const { return 0; }  // of a group

@@ -17,8 +17,8 @@ struct LossScalerOptions {
   double growth_factor = 2;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;  // finite steps in a row
-  // The scale backs off from this overflow on since the last growth: with 2 a single bad batch
-  // costs its step, but not the scale.
+  // How many overflows since the last growth it takes until the scale falls: with 2, a single bad
+  // batch loses its step but does not lower the scale.
   int64_t hysteresis = 1;
   double min_scale = 0x1p-24;
   double max_scale = 0x1p24;

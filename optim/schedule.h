@@ -1,5 +1,5 @@
-// Learning rate schedules: closed forms of the number of applied steps t, from the rate b that the
-// optimizer had at construction (per group). Creating one sets the rate of step 0. The schedule
+// Learning rate schedules: closed formulas in t, the number of applied steps, and b, the rate that
+// the optimizer had at construction (per group). Creating one sets the rate of step 0. The schedule
 // that follows a metric is in optim/plateau.h.
 //
 // If only the device knows the outcome of a step, the device takes the next rates from a table. The
@@ -37,12 +37,12 @@ class Schedule {
   bool drives_momentum() const { return momentum_formula_ != nullptr; }
   // True if it sets the rates of this optimizer.
   bool follows(const Optimizer& optimizer) const { return optimizer_ == &optimizer; }
-  // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
-  // Do not call it in a captured graph; call it after each replay.
+  // Call it after an optimizer step: if the step was applied, it sets the rate of the next one. Do
+  // not call it in a captured graph; call it after each replay.
   void advance(const StepResult& result);
   int64_t step() const;         // waits for the device if only that knows it
   void set_step(int64_t step);  // for resume: sets the rates too
-  // Multiplies all rates by it from now on, 1 at first; sets the rate of this step too.
+  // Multiplies all rates by `scale` from now on (1 at first); sets the rate of this step, too.
   void set_scale(double scale);
 
  private:
