@@ -3,11 +3,11 @@
 //   Tensor scores = index(logits, {arange(n, DType::i64), labels});
 //   index_put_(x, {kEllipsis, Slice{0, 4}, mask}, 0.0);
 //
-// Indices that are tensors (i64) broadcast to one shape, which takes the place of their dimensions
-// in the result, or the first place if other dimensions are between them. A mask (bool) stands for
-// one index tensor per dimension of the mask: those of its true elements (core/ops/select.h), for
-// whose number a device waits. Negative numbers and indices count from the end; those out of range
-// are IndexErrors (kernels/base/fault.h).
+// Indices that are tensors (i64) broadcast to one shape. It replaces their dimensions in the
+// result, or comes first if other dimensions are between them. A mask (bool) stands for one index
+// tensor per dimension of the mask: the indices of its true elements (core/ops/select.h); on a
+// device the host waits for their number. Negative numbers and indices count from the end; an index
+// out of range is an IndexError (kernels/base/fault.h).
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

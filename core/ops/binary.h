@@ -13,8 +13,8 @@ Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);
-// Integers give integers, which wrap around; a negative exponent is then an error, for which a
-// device is waited for.
+// Integers give integers, which wrap around. A negative exponent is then an error; on a device the
+// host waits for this check.
 Tensor pow(const Tensor& a, const Tensor& b);
 // log(exp(a) + exp(b)) without overflow.
 Tensor logaddexp(const Tensor& a, const Tensor& b);
@@ -23,9 +23,9 @@ Tensor atan2(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);  // half the gradient to each at a tie
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// Division with rounding: floor(a / b); a - b floor(a / b), which has the sign of b, as Python's %;
-// a - b trunc(a / b), which has the sign of a, as C's. Gradients are those of PyTorch: floor_divide
-// 0, the others 1 to a. Integers over 0 give 0 on every device; the number 0 is an error for them.
+// floor_divide: floor(a / b), gradient 0. remainder: a - b floor(a / b), with b's sign, as Python's
+// %. fmod: a - b trunc(a / b), with a's sign, as C's %. Both give dy to a and -dy times the rounded
+// quotient to b. An integer over a tensor's 0 gives 0; over the number 0 it is an error.
 Tensor floor_divide(const Tensor& a, const Tensor& b);
 Tensor floor_divide(const Tensor& x, double value);
 Tensor remainder(const Tensor& a, const Tensor& b);
@@ -51,8 +51,8 @@ Tensor ge(const Tensor& x, double value);
 // |a - b| <= atol + rtol |b|, or both are the same infinity; equal_nan: or both are NaN. bool.
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                bool equal_nan = false);
-// Whether all elements are close, and whether sizes and all elements are equal (NaN is not). The
-// host waits for the answer.
+// allclose: true if all elements are close. equal: true if the sizes and all elements are equal
+// (NaN equals nothing). The host waits for the answer.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
               bool equal_nan = false);
 bool equal(const Tensor& a, const Tensor& b);

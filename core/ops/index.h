@@ -38,12 +38,12 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value);
 Tensor scatter_reduce(const Tensor& x, int dim, const Tensor& index, const Tensor& src,
                       std::string_view reduce, bool include_self = true);
 
-// gather where the sizes of x and index broadcast, but in `dim`. Without dim, x and index count as
-// vectors.
+// gather, but the sizes of x and index broadcast, except in `dim`. Without dim, x and index count
+// as vectors.
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int> dim = std::nullopt);
 
-// x with alpha src added to (index_add), src written over (index_copy) or a number in (index_fill)
-// the rows that index [n] names along dim. src has the sizes of x, but n in `dim`. Of equal indices
+// Changes the rows of x that index [n] names along dim: adds alpha src (index_add), writes src
+// (index_copy) or a number (index_fill). src has the sizes of x, but n in `dim`. Of equal indices
 // the last one is written, and only it gets a gradient. index_add: floating, i64, i32.
 Tensor index_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src,
                  double alpha = 1);

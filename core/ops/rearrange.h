@@ -30,8 +30,8 @@ Tensor repeat(const Tensor& x, const Dims& repeats);
 // The same, but there may be fewer repeats than dimensions: they then apply to the last dimensions.
 Tensor tile(const Tensor& x, const Dims& repeats);
 
-// Repeats each index of dim, `repeats` times or repeats[i] times (i64, one for each index; a device
-// waits for the size of the result). Without dim: the elements, as a vector.
+// Repeats each index of dim, `repeats` times or repeats[i] times (i64, one for each index; on a
+// device the host waits for the result's size). Without dim: repeats the elements, as a vector.
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int> dim = std::nullopt);
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
                          std::optional<int> dim = std::nullopt);

@@ -20,11 +20,11 @@ struct RecurrentWeights {
 struct RecurrentOptions {
   bool batch_first = false;
   bool reverse = false;  // from the last step to the first
-  // i64 [batch] on the CPU, each 1 to steps: the sequences of a padded batch, in any order. They
-  // give what each would give alone (PyTorch's pack_padded_sequence, with the padding of x put
-  // back): what x holds behind an end is not read and gets the gradient 0, outputs there are 0, h_n
-  // and c_n are those of each sequence's own last step, and `reverse` begins at its own end.
-  // Undefined: all have all steps.
+  // The lengths of the sequences in a padded batch: i64 [batch] on the CPU, each 1 to steps, in any
+  // order. Every sequence gives what it would give alone (as with PyTorch's pack_padded_sequence).
+  // Elements of x after a sequence's end are not read and get the gradient 0; outputs there are 0;
+  // h_n and c_n are the states after its own last step; `reverse` begins at its own end. Undefined:
+  // every sequence has all steps.
   Tensor lengths = {};
 };
 struct RecurrentOutput {

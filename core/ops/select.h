@@ -1,5 +1,5 @@
-// Choosing elements by their values, and counting them. The size of a result that depends on values
-// is read by the host: on a device these ops wait.
+// Choosing elements by their values, and counting them. If the size of a result depends on values,
+// the host reads it: on a device these ops wait.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -7,8 +7,8 @@ namespace binade {
 
 // The elements of x where mask (bool, x's sizes) is true, in row-major order.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
-// x where mask (bool, x's sizes) is false; where it is true the elements of src, in row-major order
-// of both. src may have more elements than the mask needs.
+// x where mask (bool, x's sizes) is false, and the elements of src where it is true, in row-major
+// order of both. src may have more elements than the mask needs.
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& src);
 
 // i64 [n, x.dim()]: the indices of the elements that are not 0, in row-major order. Any dtype, no
@@ -20,7 +20,7 @@ struct UniqueResult {
   Tensor inverse;  // i64, x's sizes: x = values[inverse]
   Tensor counts;   // i64 [k], how often each value occurs
 };
-// The different values of x. Any dtype, no gradient; every NaN counts as another value.
+// The distinct values of x. Any dtype, no gradient; every NaN counts as a value of its own.
 UniqueResult unique(const Tensor& x);
 
 // How often each number occurs in x (i64 [n], at least 0), or the sum of its weights [n]: [max(x) +
@@ -29,7 +29,7 @@ UniqueResult unique(const Tensor& x);
 Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0);
 
 // i64 [..., classes], 1 at the index and 0 elsewhere; no gradient. If classes is -1, it is the
-// largest index plus 1, which on a device waits for the value.
+// largest index plus 1; on a device the host waits for that value.
 Tensor one_hot(const Tensor& index, int64_t classes = -1);
 
 }  // namespace binade

@@ -13,8 +13,8 @@ Tensor expand(const Tensor& x, const Dims& sizes);   // a view with stride 0; -1
 // A view of the elements start, start + step, ... before end. As in PyTorch negative bounds count
 // from the end, and bounds beyond the dimension end there.
 Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step = 1);
-// The elements at `index` of dimension `dim`, which the view has no more; a negative index counts
-// from the end. x[i] is select(x, 0, i).
+// The elements at `index` of dimension `dim`, as a view without this dimension; a negative index
+// counts from the end. x[i] is select(x, 0, i).
 Tensor select(const Tensor& x, int dim, int64_t index);
 Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length);  // a view
 Tensor unsqueeze(const Tensor& x, int dim);

@@ -14,14 +14,14 @@ Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 // The k largest or smallest elements along dim, in sorted order; at a tie the first ones.
 ValuesIndices topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
-// The middle element of all or along dim, and its index; of an even number the lower one of both.
-// If there is a NaN, the first NaN. At least one element; any dtype. The gradient goes to that
-// element.
+// The middle element of all or along dim, and its index; of an even number of elements the lower of
+// the two in the middle; the first NaN if there is one. At least one element; any dtype. The
+// gradient goes to the chosen element.
 Tensor median(const Tensor& x);
 ValuesIndices median(const Tensor& x, int dim, bool keepdim = false);
-// The element at place q (n - 1) of a line in order, 0 <= q <= 1, interpolated linearly between two
-// elements; NaN if there is a NaN. Without dim: of all elements. For q [k], whose values a device
-// waits for, the result has k as an additional first dimension. Floating.
+// The element at position q (n - 1) of the n sorted elements, 0 <= q <= 1, interpolated linearly
+// between two elements; NaN if there is a NaN. Without dim: of all elements. For q [k] the result
+// has k as an additional first dimension; on a device the host waits for q's values. Floating.
 Tensor quantile(const Tensor& x, double q, std::optional<int> dim = std::nullopt,
                 bool keepdim = false);
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> dim = std::nullopt,

@@ -31,8 +31,8 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, doubl
 
 // The distances |x1_i - x2_j|_p of all pairs of rows: x1 [..., m, k], x2 [..., n, k] -> [..., m,
 // n]; batches broadcast, p >= 0. Gradient 0 where a distance, or for p < 1 a difference, is 0. The
-// differences are formed for every p, since x1 x2^T would lose the digits of small distances; for
-// many pairs in parts, which backward computes again, so they take no memory.
+// differences are formed for every p, since x1 x2^T would lose the digits of small distances. Many
+// pairs are computed in parts; backward computes a part again, so it is not kept in memory.
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2);
 
 }  // namespace binade

@@ -11,9 +11,9 @@ Tensor where(const Tensor& condition, const Tensor& a, double b);
 Tensor where(const Tensor& condition, double a, const Tensor& b);
 Tensor where(const Tensor& condition, double a, double b);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask
-// min(max(x, low), high); an undefined bound is none. Any dtype but bool, one for all by the same
-// rule. The gradient goes to x between the bounds, below them to low, above to high, to high where
-// it is below low, and half to each where x is at one bound, as in PyTorch.
+// min(max(x, low), high); an undefined bound does nothing. Any dtype but bool; mixed dtypes follow
+// the same rule. As in PyTorch, the gradient goes to the one that the result equals: x, low or high
+// (high where high < low). Where x equals a bound, each gets half.
 Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {});
 // a + weight (b - a).
 Tensor lerp(const Tensor& a, const Tensor& b, double weight);

@@ -74,11 +74,11 @@ Tensor mish(const Tensor& x);                                        // x tanh(s
 Tensor hardswish(const Tensor& x);                                   // x relu6(x + 3) / 6
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient 0 at the bounds
 
-// Ops of a tensor and a number. A whole number keeps an integer dtype; it must fit, and as a double
-// it is exact up to 2^53. Another number, and div, make it f32; bool counts in i64. One bound of
+// Ops of a tensor and a number. A whole number keeps an integer dtype, which must hold it; as a
+// double it is exact up to 2^53. A fraction, or div, gives f32; bool counts as i64. One bound of
 // clamp may be absent; its gradient is 1 at the bounds.
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
-// Integers take whole exponents of 0 or more, which give integers that wrap around, and fractions.
+// For integers a whole exponent must be 0 or more and gives integers, which wrap; a fraction f32.
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);
