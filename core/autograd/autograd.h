@@ -201,8 +201,8 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
 
 void begin_node(Node& node, const Input* inputs, size_t count);
 
-// Why a tensor has no history. A result takes the bits of its inputs; only error messages read
-// them.
+// The reasons why a tensor has no history. A result takes the bits of its inputs; only error
+// messages read them.
 enum Untracked : uint8_t {
   kHasHistory = 1,  // another handle of the same data has a history: this one is detached
   kUnderGuard = 2,  // computed under a NoGradGuard from a tensor that requires a gradient

@@ -1,9 +1,9 @@
 // BackwardRun: one call of backward(). Internal to core.
 //
-// A heap of nodes by sequence number, newest first. All consumers of a node have larger numbers, so
-// its slot is complete when it is popped; the order of execution and accumulation is reversed
-// program order, hence deterministic. The graph is not traversed before, and nothing has to be
-// reset.
+// Nodes wait in a heap, the newest sequence number first. All consumers of a node have larger
+// numbers, so its slot is complete when it is popped. The order of execution and accumulation is
+// reversed program order, hence deterministic. No traversal of the graph comes first, and nothing
+// has to be reset.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 
@@ -90,7 +90,7 @@ class BackwardRun {
   bool retain_;
   bool finished_ = false;
   bool grad_before_;
-  const PrecisionScope* precision_before_;  // a gradient has the dtype of its value
+  const PrecisionScope* precision_before_;  // backward has no policy: gradients have values' dtypes
   uint32_t id_ = 0;
   bool pruned_before_;
   BackwardRun* outer_;

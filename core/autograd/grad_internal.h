@@ -1,4 +1,4 @@
-// grad() without its checks, for core. Undefined for inputs without a gradient.
+// grad() without its checks, for core. An input without a gradient gets an undefined tensor.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 

@@ -1,6 +1,6 @@
-// LeafOwner: what a parameter's leaf knows of the module that registered it. When an op records the
-// leaf in the forward() of a module, the owner is told, once per change of the module: it warns
-// where that module is not part of the owner's model. Internal to core and nn.
+// LeafOwner: links the leaf of a parameter to the module that registered it. When an op records the
+// leaf in the forward() of a module, the owner is told, once per change of the module. It warns if
+// that module is not part of the owner's model. Internal to core and nn.
 #pragma once
 #include <binade/core/autograd/node.h>
 

@@ -77,9 +77,9 @@ Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
 // draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the
 // state. Every draw begins at a multiple of 8 (kernels::kRandomGroup).
 //
-// Every thread has a generator of its own, which begins with seed 0: two new threads draw the same
-// numbers. manual_seed() seeds that of the calling thread alone; call it on each thread, with
-// another seed on each where they shall differ.
+// Every thread has its own generator, which begins with seed 0: two new threads draw the same
+// numbers. manual_seed() seeds only the generator of the calling thread. If threads must draw
+// different numbers, call it on each thread, with another seed.
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -101,7 +101,7 @@ Tensor rand(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 Tensor randn(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 Tensor rand_like(const Tensor& t);
 Tensor randn_like(const Tensor& t);
-// Integers in [low, high), each as likely (up to 2^-64 of the range). Element i uses the numbers 2
+// Integers in [low, high), equally likely (up to 2^-64 of the range). Element i uses the numbers 2
 // i and 2 i + 1 of the call. An integer dtype must hold them; a floating one rounds.
 Tensor randint(int64_t low, int64_t high, const Dims& sizes, DType dtype = DType::i64,
                Device device = {});

@@ -33,7 +33,7 @@ namespace {
 using detail::packed_filter;
 using detail::PackedBuffer;
 
-// What a packing was made from. A weight may be used through several views; the last one counts.
+// The weight that a packing was made from. It may be used through several views; the last counts.
 struct Source {
   const std::byte* data;
   DType dtype;

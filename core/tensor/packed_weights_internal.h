@@ -14,8 +14,8 @@ namespace binade {
 
 namespace detail {
 
-// A set of storages by hash that may name a storage too many: a storage that it does not name has
-// no packing.
+// A set of hashes of storages: a storage that is not in it has no packing; one that is in it may
+// have a packing.
 class PackedFilter {
  public:
   bool may_hold(const Storage* storage) const {
@@ -66,7 +66,7 @@ class KeptPacking final : public kernels::WeightPacking {
                        const std::function<void(std::byte*)>& fill) override;
 
  private:
-  // A smaller weight stays in the first-level cache and is packed in less time than it is found.
+  // A smaller weight fits the first-level cache; packing it takes less time than finding a packing.
   static constexpr int64_t kLeastElements = 4096;
   static bool is_kept(const Tensor& w);
 

@@ -73,8 +73,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   };
 
   // Copies the slots' present values into new segments on their device and points every handle at
-  // its range; the masters keep the values before rounding. Gradients move too: those that the
-  // handles have, and those that graphs recorded with them still bring.
+  // its range; the masters keep the values before rounding. Gradients move too, both present ones
+  // and later ones from graphs that were recorded with the old handles.
   static std::shared_ptr<Arena> build(const std::vector<ParameterSlot>& slots, bool masters);
 
   const std::vector<Segment>& segments() const { return segments_; }
@@ -97,19 +97,19 @@ class Arena : public std::enable_shared_from_this<Arena> {
   void put(const Tensor& state, const Parameter& parameter, const Tensor& source) const;
   // Sets a parameter from a tensor of its shape; a master takes the values before rounding.
   void set_value(const Parameter& parameter, const Tensor& source) const;
-  // A parameter's exact value, in its shape: its master, which shares memory with it, or else the
-  // value itself. Throws where the master is spread over ranks.
+  // A parameter's exact value, in its shape: a tensor that shares the master's memory, or else the
+  // value itself. Throws if the master is sharded over ranks.
   Tensor exact_value(const Parameter& parameter) const;
-  // The values are what counts: a master whose value was changed in place beside it since (by an
-  // init function, copy_(), a write with bump_version()) takes the value over. Where data<T>() gave
-  // out a pointer, the master takes over the elements that differ from it, rounded: a pointer that
-  // only read changes nothing. Optimizers call this before they read masters. An error while a
-  // graph is captured, because every replay would do it.
+  // Sets a master to its value if the value was changed in place since (by an init function,
+  // copy_(), or a write with bump_version()). Where data<T>() gave out a pointer, only the elements
+  // of the master change whose rounding differs from the value, so a pointer that only read changes
+  // nothing. Optimizers call this before they read masters. An error while a graph is captured,
+  // because every replay would do it.
   void follow_values() const;
-  // A parameter's value and master were changed together.
+  // Call it when a parameter's value and master were changed together.
   void note_agreement(const Parameter& parameter) const;
-  // After a step, in which each rank changed its range: every rank gets all values. Collective
-  // where sharded.
+  // Call it after a step, in which each rank changed its range: every rank gets all values.
+  // Collective if the arena is sharded.
   void gather_values() const;
   // Bytes in memory now: values, gradients and masters. Optimizer::state_bytes() has the moments.
   int64_t bytes() const;
@@ -141,8 +141,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   RankGroup* group_ = nullptr;
 };
 
-// While one exists on a thread it notes the arenas whose follow_values() is called there: what a
-// captured graph did once, and a replay must ask for again.
+// While one exists, it notes the arenas whose follow_values() this thread calls. A capture calls it
+// once, so the caller of each replay must call it again for these arenas.
 class FollowedArenas {
  public:
   FollowedArenas();
@@ -157,8 +157,8 @@ class FollowedArenas {
   FollowedArenas* outer_;
 };
 
-// `to` takes the place of the leaf `from`: it gets its gradient, its hooks, and what backwards of
-// graphs that were recorded with `from` bring later. Does nothing where one of them has no leaf.
+// `to` takes the place of the leaf `from`: it gets its gradient, its hooks, and later gradients of
+// graphs that were recorded with `from`. Does nothing if one of them has no leaf.
 void hand_over_gradients(const Tensor& from, const Tensor& to);
 
 // The parameters of a model or a subset of them, all in one arena.

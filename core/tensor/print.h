@@ -1,11 +1,11 @@
-// Tensors as text: std::cout << x, to_string(x). The layout is NumPy's, with dtype and sizes
-// behind:
+// Tensors as text: std::cout << x, to_string(x). The layout is NumPy's, followed by dtype and
+// sizes:
 //
 //   [[ 0.5000, -1.2500],
 //    [    nan,  2.0000]] f32 [2, 2]
 //
 // A tensor of more than `threshold` elements is summarised: long dimensions show their first and
-// last elements only, and only these are read, also from a device, for which the host waits.
+// last elements only, and only these are read. The host waits for a device.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

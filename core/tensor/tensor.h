@@ -52,9 +52,9 @@ class Tensor {
   Tensor(Tensor&&) noexcept;
   Tensor& operator=(const Tensor&) & noexcept;
   Tensor& operator=(Tensor&&) & noexcept;
-  // x[0] = y writes y into the part of x, as copy_() does, and x[0] = 2 fills it. Errors: the
-  // gradient of y is recorded; nothing else shares the memory of the temporary, so that the value
-  // would be lost, as in index(x, {mask}) = y.
+  // x[0] = y writes y into the part of x, as copy_() does, and x[0] = 2 fills it. It is an error if
+  // the gradient of y is recorded, or if nothing else shares the memory of the temporary, as in
+  // index(x, {mask}) = y: the value would be lost.
   void operator=(const Tensor& y) &&;  // NOLINT
   void operator=(double value) &&;     // NOLINT
   ~Tensor();
@@ -77,8 +77,8 @@ class Tensor {
   const View& view() const { return *this; }
 
   // Host pointer to the first element; mind the strides. Throws on a wrong dtype. data<const T>()
-  // only reads; data<T>() of a parameter makes every later step look whether the pointer changed
-  // values that have an f32 master (Arena::follow_values()).
+  // only reads; after data<T>() of a parameter with an f32 master every later step checks whether
+  // the pointer was used to change values (Arena::follow_values()).
   template <class T>
   T* data() const {
     check_dtype(dtype_of<std::remove_const_t<T>>);
@@ -139,14 +139,14 @@ class Tensor {
   void fill_(double value) const;
   void copy_(const Tensor& source) const;  // casts and broadcasts
 
-  // x += y writes x + y into x's memory, where all tensors that share it see it, also those of a
-  // part: x[0] += 1. The result must have x's sizes and dtype. A backward that saved the old values
+  // x += y writes x + y into x's memory; all tensors that share it see the change, so x[0] += 1
+  // changes x. The result must have x's sizes and dtype. A backward that saved the old values
   // becomes an error.
   //
   // If the gradient of x or y is recorded, x += y is x = x + y instead: this handle holds the new
-  // value with its history, and other handles keep the old one. Errors, since the change would be
-  // lost or not be in the graph: a leaf (under a NoGradGuard it is written in place), a part of a
-  // larger tensor such as x[0], a temporary or const handle; under a NoGradGuard any tensor with a
+  // value with its history, and other handles keep the old one. It is an error where the change
+  // would be lost or not be in the graph: for a leaf (a NoGradGuard allows it), a part of a larger
+  // tensor such as x[0], a temporary or const handle; under a NoGradGuard for a tensor with a
   // history that is no leaf. A temporary whose memory nothing else shares is always an error.
   Tensor& operator+=(const Tensor& y) &;
   Tensor& operator-=(const Tensor& y) &;
