@@ -1,4 +1,4 @@
-// Batch: named tensors, what a Loader delivers.
+// Batch: the named tensors that a Loader delivers.
 //
 //   for (const data::Batch& batch : loader) {
 //     Tensor loss = cross_entropy(model(batch["tokens"]), batch["targets"]);

@@ -47,7 +47,7 @@ struct EpochSource {
   std::shared_ptr<ReadAhead> read_ahead = {};  // of the plan's files; null: workers read them
 };
 
-// What a thread that builds batches keeps between them, so that in a steady state it allocates
+// Memory that a thread keeps from one batch to the next, so that in a steady state it allocates
 // nothing.
 struct BuildScratch {
   SampleWatch watch;

@@ -36,7 +36,7 @@ bool takes_windows(const Sample& sample) {
   return sample.masks.empty() && sample.boxes.empty() && !sample.image.pixels.empty();
 }
 
-// What the request makes of a sample whose image is whole.
+// Applies the request to a sample whose image is whole.
 Sample carried_out(Sample sample, ImageRequest& request) {
   if (request.has_window() && takes_windows(sample)) {
     sample.image = request.apply(sample.image);

@@ -37,20 +37,20 @@ class Dataset {
   // Sample `index` of [0, size()), always the same. Throws Error that names the file if it cannot
   // be read.
   virtual Sample get(int64_t index) const = 0;
-  // The same, but the image may be what request.apply() makes of it: a dataset that decodes images
-  // need not decode more of them. Default: get(), and the request is not carried out.
+  // The same, but the image may already be the result of request.apply(), so that a dataset decodes
+  // only the part of an image that is needed. Default: get(), which ignores the request.
   virtual Sample get_for(int64_t index, ImageRequest& request) const;
-  // The same into `sample`, whose memory is reused: what a Loader calls. Before, `sample` has no
-  // values, fields, masks and label, and an image that is to be replaced. Default: get_for().
+  // The same into `sample`, whose memory is reused; a Loader calls this. `sample` comes without
+  // values, fields, masks and label, and with an old image to replace. Default: get_for().
   virtual void read(int64_t index, ImageRequest& request, Sample& sample) const;
-  // Says that sample `index` will be read soon, and returns at once. False if it has no effect: the
-  // caller need not go on. Never throws Error: get() will. Default: does nothing.
+  // Says that sample `index` will be read soon, and returns at once. Returns false if the call has
+  // no effect, so that the caller can stop. Never throws Error: get() will. Default: does nothing.
   virtual bool will_need(int64_t /*index*/) const { return false; }
   // The file of the image of sample `index` as it is stored (JPEG, PNG, ...), for a store that
   // keeps it, or a Loader that reads ahead; empty if the samples are not decoded files. Throws
   // Error that names the file if it cannot be read.
   virtual std::optional<std::vector<uint8_t>> encoded(int64_t index) const;
-  // read() with what encoded() has returned. Default: read().
+  // read() from the bytes that encoded() returned. Default: read().
   virtual void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
                             Sample& sample) const;
   // Classes of the labels; 0 if there are none, or if their number is not known.
@@ -61,11 +61,11 @@ class Dataset {
   virtual int channels() const { return kUnknownChannels; }
   // The origin of sample `index`, for messages: its path, or "file:index". Default: "sample 7".
   virtual std::string describe(int64_t index) const;
-  // A hash of what tells sample `index` from others, without decoding it: its name within the data
-  // set, or its bytes. It must not change if the data set is moved. Default: of describe().
+  // A hash that identifies sample `index`, made without decoding it: of its name within the data
+  // set, or of its bytes. It must not change if the data set is moved. Default: of describe().
   virtual uint64_t id(int64_t index) const;
-  // The label that get() gives, without decoding; empty if that is not possible. With it a run is
-  // not resumed on other labels (data/identity.h).
+  // The label that get() gives, without decoding; empty if that is not possible. It lets a resumed
+  // run notice other labels (data/identity.h).
   virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
   // The first size of a field of sample `index`, without decoding; empty if that is not possible.
   virtual std::optional<int64_t> length(int64_t /*index*/, std::string_view /*field*/) const {
@@ -150,9 +150,9 @@ class CachedDataset : public Decorator {
   ~CachedDataset() override;
 
   Sample get(int64_t index) const override;
-  // As get(), but what is not kept is decoded only as far as it is needed.
+  // As get(), but an image that is not kept is decoded only as far as it is needed.
   Sample get_for(int64_t index, ImageRequest& request) const override;
-  // Nothing if the sample is kept.
+  // Empty if the sample is kept.
   std::optional<std::vector<uint8_t>> encoded(int64_t index) const override;
   void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
                     Sample& sample) const override;

@@ -1,5 +1,5 @@
-// FolderListing: the entries of an image folder, and an account of what a reader leaves out or
-// where links lead. Internal to the image folder.
+// FolderListing: the entries of an image folder, and a report of entries that are left out and of
+// links that lead outside. Internal to the image folder.
 #pragma once
 #include <binade/data/image_folder.h>
 
@@ -24,8 +24,8 @@ class FolderListing {
   void check_link(const std::string& path);
 
   int64_t ignored() const { return odd_.count + unknown_.count; }
-  // A warning each, with the number and the first names, about entries that are no files, files
-  // without an image's extension, and links that lead out of the root.
+  // Gives one warning each, with the number and the first names, about entries that are no files,
+  // files without an image's extension, and links that lead out of the root.
   void report() const;
 
  private:

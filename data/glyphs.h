@@ -17,9 +17,9 @@ struct GlyphOptions {
 };
 
 // Makes DIR, or reuses it if its marker file names the same options. It is written beside DIR, as
-// DIR.X.tmp, and renamed at the end, so DIR is complete or absent; what a killed process left there
-// goes. Several processes may make it at once: each gets a folder, and the first DIR stays. Throws
-// if DIR holds anything else. Returns true if it was made now.
+// DIR.X.tmp, and renamed at the end, so DIR is complete or absent; remains of killed processes are
+// deleted. Several processes may make it at once: the first finished folder becomes DIR. Throws if
+// DIR holds anything else. Returns true if it was made now.
 bool make_glyph_folder(const std::string& directory, const GlyphOptions& options = {});
 
 // Draws one picture: glyph `label` with the random numbers of (seed, part, number). The image is

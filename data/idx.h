@@ -23,7 +23,7 @@ struct IdxLimits {
   int64_t max_bytes = int64_t(4) << 30;  // unpacked
   double max_ratio = 300;
   int64_t ratio_from = int64_t(64) << 20;
-  double max_seconds = 10;  // to unpack, and as many again per 10 MB of the gzip file
+  double max_seconds = 10;  // limit to unpack; each 10 MB of the gzip file adds as many seconds
 };
 
 // Reads one file; gzip is recognised by content. Memory is taken as bytes are unpacked. Throws
@@ -73,7 +73,7 @@ std::vector<int32_t> read_idx_labels(const std::string& path,
 // One more than the largest label of such a file.
 int64_t idx_classes(const std::string& labels, Checksums checksums = Checksums::if_present);
 
-// The file of one part that exists: plain, else as .gz.
+// The path of a file of one part: the plain file if it exists, else the one with .gz.
 std::string idx_file(const std::string& directory, Part part, bool images);
 // True if the directory has all four files, each plain or as .gz.
 bool has_idx_files(const std::string& directory);

@@ -83,7 +83,7 @@ struct TrainTest {
 // (data/store/store_dataset.h), the four idx files, CIFAR's binary files (data/sets/cifar.h), tar
 // shards (data/sets/tar_dataset.h) and an image folder; the error lists what it looked for.
 // checksums and outside_links hold for idx files and image folders. A store or tar shards without
-// parts are split by a hash of seed and sample.
+// parts are split by a hash of the seed and the sample.
 TrainTest open_dataset(const std::string& directory, Format format = Format::automatic,
                        const ImageFolderOptions& options = {});
 

@@ -3,8 +3,8 @@
 //
 // The Loader splits rows over ranks and workers as it does with random access. The rows, shuffled
 // within a buffer, have one order per epoch; shard s of n takes positions s, s + n, ..., and
-// uneven_shards decides about the rest. Every shard reads all rows, one thread at a time, and
-// decodes its own rows, on all workers. So no row is repeated or missed, all shards know the end,
+// uneven_shards decides about the rest. Every shard reads all rows, with one thread at a time, and
+// decodes its own rows, with all workers. So no row is repeated or missed, all shards know the end,
 // and batches depend neither on the number of workers nor on the batch at which an epoch starts.
 #pragma once
 #include <binade/data/identity.h>

@@ -26,8 +26,8 @@ class Uploader;
 
 namespace binade::data {
 
-// How the loader treats a sample that cannot be read. A lack of memory or of file descriptors is
-// always an error: the file may be good.
+// How the loader treats a sample that cannot be read. If memory or file descriptors run out, that
+// is always an error, since the file may be good.
 //   fail:    next() throws the error.
 //   replace: the next readable sample in the epoch's order takes its place; for rows, the next one
 //            of the batch.
@@ -61,9 +61,9 @@ struct LoaderOptions {
   SamplerPtr sampler = {};        // instead of `shuffle`; random access only
   std::optional<TokenBudget> budget = std::nullopt;  // instead of `batch`; random access only
   int prefetch = 4;                                  // batches ready or in progress ahead of use
-  // Threads that read the files of the next 256 samples while others are decoded, so that slow
-  // storage is not waited for: about its latency x samples per second. 0: workers read them. No
-  // effect on datasets without files (Dataset::encoded()).
+  // Threads that read the files of the next 256 samples while others are decoded, to hide slow
+  // storage: about its latency x samples per second of them. 0: workers read the files. No effect
+  // on datasets without files (Dataset::encoded()).
   int read_ahead = 0;
   SampleTransform map = {};           // runs after decoding; default: none
   Transform transform = {};           // of the image and its masks, after `map`; default: none
@@ -127,9 +127,9 @@ class Loader {
   // Starts epoch `number` at batch `first_batch` and abandons an epoch in progress. Rows before
   // that batch are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
-  // Starts epoch `number` after the first `samples` samples of its order, those of all shards
-  // together: what is left is dealt to the shards that there are now, of any number and with any
-  // batch. Throws Error for rows and under a TokenBudget.
+  // Starts epoch `number` after the first `samples` samples of its order, counted over all shards.
+  // The rest is dealt to the present shards; their number and the batch size may have changed.
+  // Throws Error for rows and under a TokenBudget.
   Epoch epoch_after(int64_t number, int64_t samples);
   // for (const Batch& batch : loader): each loop is the next epoch, from 0, or the one after that
   // of the last call of epoch().

@@ -20,7 +20,7 @@ class LoaderState : public WorkerCrew::Client, public std::enable_shared_from_th
   LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
   LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
 
-  // Plans what is left after `done` samples of all shards, from batch `first_batch` on.
+  // Plans the rest of the epoch after `done` samples of all shards, from batch `first_batch` on.
   void start_epoch(int64_t number, int64_t first_batch, int64_t done);
   bool next(Batch& batch);
   // Stops the workers and waits for them; abandons those that are stuck.

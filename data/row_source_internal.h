@@ -1,5 +1,5 @@
-// RowSource: which rows of an IterableDataset form which batch of one shard in one epoch. Internal
-// to the loader.
+// RowSource: decides which rows of an IterableDataset form which batch of one shard in one epoch.
+// Internal to the loader.
 #pragma once
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/iterable.h>
@@ -36,7 +36,7 @@ class ShuffledRows {
   bool at_end_ = false;
 };
 
-// One shard's rows: number `shard` of every `shards` rows; the last ones as uneven_shards says.
+// One shard's rows: row `shard` of every `shards` rows; uneven_shards decides about the last ones.
 class ShardRows {
  public:
   ShardRows(ShuffledRows rows, int64_t shard, int64_t shards, UnevenShards rule);
@@ -59,7 +59,7 @@ class RowSource {
   // The rows of batch `number`: fewer than a batch at the end, and none after it. Batches are read
   // in order: a call waits for all batches before it. Throws the errors of reading.
   std::vector<Row> take(int64_t number, SampleWatch& watch);
-  // Calls that wait, and later calls, return no rows.
+  // Ends waiting: calls that wait, and later calls, return no rows.
   void cancel();
 
  private:

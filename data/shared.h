@@ -1,4 +1,4 @@
-// DatasetPtr and IterablePtr: how functions take a dataset.
+// DatasetPtr and IterablePtr: the types by which functions take a dataset.
 #pragma once
 #include <concepts>
 #include <memory>
@@ -9,8 +9,8 @@ namespace binade::data {
 class Dataset;
 class IterableDataset;
 
-// Made from a shared_ptr; from a temporary, which is moved and kept alive; or from a variable,
-// which must outlive what was made of it.
+// Takes a shared_ptr; a temporary, which is moved and kept alive; or a variable, which must outlive
+// everything that uses it.
 template <class Base>
 class Shared {
  public:

@@ -1,9 +1,9 @@
 // TemporaryFolder: a folder that is written beside its place and renamed at the end, so that the
 // place has all of it or nothing. Not part of the public interface.
 //
-// Its name is TARGET.X.tmp, where nobody can guess X, and it is made as a new directory. A lock on
-// the directory (flock) says that its process lives: the next one for the same target removes
-// those without.
+// The folder is made as a new directory named TARGET.X.tmp, where nobody can guess X. A lock on the
+// directory (flock) shows that its process lives. The next process with the same target removes
+// folders without a lock.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,8 +12,8 @@ namespace binade::data::internal {
 
 class TemporaryFolder {
  public:
-  // Makes the folder, with a file `marker` of this text in it. Folders of dead processes go: they
-  // are empty or have the marker. Throws Error.
+  // Makes the folder, with a file `marker` of this text in it. Deletes folders of dead processes if
+  // they are empty or have the marker. Throws Error.
   TemporaryFolder(const std::filesystem::path& target, const std::string& marker,
                   const std::string& text);
   ~TemporaryFolder();  // deletes it unless it has been renamed
@@ -21,7 +21,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Gives it its name. False if something else than an empty directory has that name.
+  // Renames the folder to the target. False if something else than an empty directory is there.
   bool rename_to_target();
 
  private:

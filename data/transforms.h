@@ -24,16 +24,16 @@ using ChoiceFunction = std::function<std::vector<size_t>(philox::Stream& random)
 // Changes one image in place. Made from a function void(Image& image, philox::Stream& random),
 // which must be thread-safe. Null if it has no steps. data/augment/augment.h has more of them.
 //
-// Masks and boxes (Sample::masks, Sample::boxes) change with their image: crops and flips are the
-// same, and sizes change without mixing class ids. A function of your own says what it does to
-// them: give more functions, or use pixelwise() if it leaves every pixel in its place. Otherwise
-// masks and boxes are an error.
+// Masks and boxes (Sample::masks, Sample::boxes) change with their image: they get the same crops
+// and flips, and a resize does not mix class ids. For a transform of your own, pass functions for
+// masks and boxes too, or use pixelwise() if it leaves every pixel in its place. Otherwise samples
+// with masks or boxes are an error.
 //
-// Each step of a sequence draws from a stream of its own: of (seed, epoch, sample, step). Another
-// number of draws in one step leaves the others as they are.
+// Each step of a sequence draws from its own stream, of (seed, epoch, sample, step). So a change in
+// the number of draws of one step does not change the others.
 //
-// A step that only crops and resizes is best given as a window (window() below): the loader then
-// decodes no more of a JPEG than it needs, and masks and boxes follow by themselves.
+// Give a step that only crops and resizes as a window (window() below): the loader then decodes
+// only the part of a JPEG that it needs, and masks and boxes follow by themselves.
 class Transform {
  public:
   using Function = std::function<void(Image& image, philox::Stream& random)>;
@@ -47,8 +47,8 @@ class Transform {
   requires(!std::same_as<std::remove_cvref_t<F>, Transform> &&
            std::invocable<F&, Image&, philox::Stream&>) Transform(F&& image)  // NOLINT
       : Transform(Function(std::forward<F>(image)), nullptr) {}
-  // `mask` and `boxes` get the same random numbers as `image`; what is null is an error for samples
-  // that have such.
+  // `mask` and `boxes` get the same random numbers as `image`. If one of them is null, samples with
+  // masks or boxes are an error.
   Transform(Function image, Function mask, BoxFunction boxes = nullptr);
 
   explicit operator bool() const { return !steps_.empty(); }
@@ -66,7 +66,7 @@ class Transform {
   struct Step {
     Function image, mask;
     BoxFunction boxes;
-    WindowFunction window;  // if `image` does no more than this
+    WindowFunction window;  // set if `image` only crops and resizes to this window
   };
   // The steps from `first_step` on; does not advance `random`.
   void apply_from(size_t first_step, Sample& sample, const philox::Stream& random) const;
@@ -79,7 +79,7 @@ class Transform {
 
 // Applies the given transforms one after another; null ones are left out.
 Transform sequence(std::vector<Transform> steps);
-// Applies those of `choices` that `choose` names, in its order: for each sample anew.
+// Calls `choose` for each sample and applies the transforms that it names, in its order.
 Transform nested(std::vector<Transform> choices, ChoiceFunction choose);
 // A function that changes values of pixels only: it leaves masks and boxes as they are.
 Transform pixelwise(Transform::Function image);
@@ -95,8 +95,8 @@ struct RandomResizedCropOptions {
   Interpolation interpolation = Interpolation::bilinear;
   bool antialias = true;
 };
-// Crops a window of random area and aspect, then resizes it. After ten windows that do not fit, the
-// middle one of the nearest aspect.
+// Crops a window of random area and aspect, then resizes it. If ten drawn windows do not fit, it
+// takes the middle window of the nearest aspect.
 Transform random_resized_crop(int height, int width, const RandomResizedCropOptions& options);
 Transform random_resized_crop(int height, int width, float min_area = 0.08f,
                               Interpolation interpolation = Interpolation::bilinear);
@@ -110,9 +110,9 @@ Transform resize_short_side(int side, Interpolation interpolation = Interpolatio
 // Crops the middle height x width; pads with zeros if the image is smaller.
 Transform center_crop(int height, int width);
 
-// Antialiased resampling (a filter as wide as the scale) in fixed-point arithmetic: the pixels of
-// Pillow's Image.resize(), on every instruction set. Without `antialias`, and for nearest and
-// nearest_exact, those of torchvision.
+// Antialiased resampling (a filter as wide as the scale) in fixed-point arithmetic. Gives the
+// pixels of Pillow's Image.resize(), on every instruction set. Without `antialias`, and for nearest
+// and nearest_exact, it gives torchvision's pixels.
 Image resize_image(const Image& image, int height, int width,
                    Interpolation interpolation = Interpolation::bilinear, bool antialias = true);
 // The window whose top left is (top, left); pixels outside the image are 0.

@@ -6,10 +6,10 @@
 //       data::random_resized_crop(224, 224), data::random_horizontal_flip(),
 //       data::trivial_augment_wide(), data::random_erasing()})});
 //
-// Masks and boxes follow what moves pixels (masks to the nearest pixel, with mask_fill outside);
-// what changes values leaves them as they are. rand_augment, trivial_augment_wide and aug_mix are
-// an error for samples with masks or boxes, as in torchvision. `p` is a probability. All throw
-// Error on arguments out of range.
+// A transform that moves pixels moves masks and boxes too (masks to the nearest pixel, with
+// mask_fill outside); one that changes values leaves them as they are. rand_augment,
+// trivial_augment_wide and aug_mix are an error for samples with masks or boxes, as in torchvision.
+// `p` is a probability. All throw Error on arguments out of range.
 #pragma once
 #include <binade/data/augment/image_ops.h>
 #include <binade/data/transforms.h>
@@ -57,8 +57,8 @@ struct RandomPerspectiveOptions {
 };
 Transform random_perspective(const RandomPerspectiveOptions& options = {});
 
-// Factors are drawn from these ranges, in a random order; what is not given does not change. One
-// number b means from max(0, 1 - b) to 1 + b, and for the hue from -h to h (at most 0.5).
+// Factors are drawn from these ranges and applied in a random order; an absent one changes nothing.
+// One number b means from max(0, 1 - b) to 1 + b, and for the hue from -h to h (at most 0.5).
 struct ColorJitterOptions {
   std::optional<Range> brightness = std::nullopt, contrast = std::nullopt,
                        saturation = std::nullopt, hue = std::nullopt;
@@ -119,7 +119,7 @@ Transform aug_mix(const AugMixOptions& options = {});
 
 Transform sanitize_bounding_boxes(double min_size = 1, double min_area = 1);
 
-// Applies the transform with probability p, one of several, or all in a random order.
+// These apply the transform with probability p, one of several, or all in a random order.
 Transform random_apply(Transform transform, double p = 0.5);
 Transform random_choice(std::vector<Transform> transforms);
 Transform random_order(std::vector<Transform> transforms);

@@ -1,4 +1,4 @@
-// Random numbers of distributions, from a stream of Philox, and the check of a probability.
+// Random numbers of several distributions, from a stream of Philox, and the check of a probability.
 // Internal to data.
 #pragma once
 #include <binade/kernels/base/philox.h>
@@ -8,7 +8,7 @@
 
 namespace binade::data::internal {
 
-// An Error that names `op` unless p is from 0 to 1.
+// Throws an Error that names `op` unless p is from 0 to 1.
 void check_probability(const char* op, double p);
 
 // Uniform in [low, high), from 32 bits.

@@ -1,6 +1,6 @@
 // Changes of one 8-bit picture (and of masks and boxes with it), with the names, the arguments and
-// the values of torchvision.transforms.v2.functional on u8 tensors. "Equal" below means for every
-// pixel; otherwise a pixel may differ by one level where a sum in single precision has another
+// the values of torchvision.transforms.v2.functional on u8 tensors. "Equal" below means that every
+// pixel is equal; else a pixel may differ by one level where a sum in single precision has another
 // order. Pictures have 1 to 4 channels unless a function says otherwise; colour functions take 1 or
 // 3, and those that mix colours return a picture of 1 channel as it is. Errors name the function.
 // data/augment/augment.h has the random transforms made of them.
@@ -53,9 +53,9 @@ Image gaussian_blur_image(const Image& image, const GaussianKernel& kernel);
 // Top to bottom. Equal.
 Image vertical_flip_image(const Image& image);
 
-// What happens to pixels whose place is moved. Interpolation is bilinear, or nearest (equal but for
-// pixels half way between two). An empty fill is 0 without a blend at the border (torchvision's
-// None); a fill is blended at it as torchvision blends.
+// How a geometric transform computes pixels. Interpolation is bilinear, or nearest (equal, except
+// for pixels half way between two). An empty fill is 0 without a blend at the border (torchvision's
+// None); another fill is blended at the border as torchvision blends it.
 struct Warping {
   Interpolation interpolation = Interpolation::nearest;
   Fill fill = {};
@@ -101,9 +101,9 @@ Image pad_image(const Image& image, const Padded& padding);
 // Sets the pixels of a rectangle, which must lie in the picture, to `value`. Equal.
 Image erase_image(const Image& image, const Window& box, const Fill& value = {0});
 
-// The four corners (top left, top right, bottom left, bottom right) and the middle; the picture
-// must be as large. ten_crop adds those of the mirrored picture (upside down with `vertical`).
-// Equal.
+// Crops of the four corners (top left, top right, bottom left, bottom right) and the middle; the
+// picture must be as large as a crop. ten_crop adds the crops of the mirrored picture (upside down
+// with `vertical`). Equal.
 std::array<Image, 5> five_crop(const Image& image, int height, int width);
 std::array<Image, 10> ten_crop(const Image& image, int height, int width, bool vertical = false);
 

@@ -1,4 +1,4 @@
-// Shared by the changes of pictures. Internal to data.
+// Functions that the changes of pictures share. Internal to data.
 #pragma once
 #include <binade/data/augment/image_ops.h>
 #include <binade/kernels/base/error.h>

@@ -7,14 +7,14 @@ namespace binade::data::internal {
 // Two rows of three: (x, y) becomes (m0 x + m1 y + m2, m3 x + m4 y + m5).
 using AffineMatrix = std::array<double, 6>;
 
-// From places of the result to places of the picture, around `center`.
+// The matrix that maps positions in the result to positions in the picture, around `center`.
 AffineMatrix inverse_of(const Affine& affine, std::array<double, 2> center);
 AffineMatrix forward_of(const Affine& affine, std::array<double, 2> center);
 Affine affine_of(const Rotation& rotation);
-// The center counted from the middle of the picture.
+// The center, measured from the middle of the picture.
 std::array<double, 2> from_middle(const std::optional<std::array<double, 2>>& center, int height,
                                   int width);
-// {height, width} of what rotate_image makes of a picture of that size.
+// The {height, width} of rotate_image's result for a picture of that size.
 std::array<int, 2> rotated_size(const Rotation& rotation, int height, int width);
 
 }  // namespace binade::data::internal

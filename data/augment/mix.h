@@ -23,8 +23,8 @@
 
 namespace binade::data {
 
-// The share of a sample's own pixels, everywhere (MixUp), or the box that comes from the other one
-// (CutMix). `own` is the share of its own label.
+// MixUp: a sample keeps the share `own` of every pixel. CutMix: the box comes from the other
+// sample. In both, `own` is the share of the sample's own label.
 struct Mixing {
   double own = 1;
   bool has_box = false;
@@ -55,11 +55,11 @@ struct MixOptions {
 };
 // A copy of the batch whose images and labels are mixed.
 Batch mix(const Batch& batch, const MixOptions& options, philox::Stream& random);
-// The same within a Loader: mixes what `collate` (null: data::stack()) has made, with the numbers
-// of options.seed, the epoch and the batch.
+// The same within a Loader: mixes the batch that `collate` (null: data::stack()) has made, with
+// random numbers that depend on options.seed, the epoch and the batch.
 Collate mixed(const MixOptions& options, Collate collate = nullptr);
 
-// 1 for the images to mirror, u8 [N], each with probability p and the numbers of its dataset index.
+// u8 [N], 1 for each image to mirror, with probability p; the draw depends on its dataset index.
 Tensor draw_flips(uint64_t seed, const Batch& batch, double p = 0.5);
 
 struct ImageStage {

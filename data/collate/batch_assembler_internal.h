@@ -48,7 +48,7 @@ class CollateError : public Error {
 
 class BatchAssembler {
  public:
-  // `channels` as of the dataset. Throws Error on a mean or deviation that does not fit it.
+  // `channels` is the dataset's. Throws Error if the mean or the deviation does not fit it.
   // `options` must outlive the assembler.
   BatchAssembler(int channels, const LoaderOptions& options);
   // Fills out.batch, whose indices, first and epoch are set. Throws SampleError or CollateError.

@@ -17,13 +17,13 @@
 namespace binade::data {
 
 // Adds fields to `batch`, in which images, labels, masks, size, first, indices and epoch are set.
-// It is called from several threads at once and must be a pure function of its arguments: random
-// numbers come from philox::Stream(seed, batch.epoch << 40 | batch.first), say. An Error ends the
-// epoch, under every BadFilePolicy.
+// It is called from several threads at once and must be a pure function of its arguments. Take
+// random numbers, for example, from philox::Stream(seed, batch.epoch << 40 | batch.first). An Error
+// ends the epoch, under every BadFilePolicy.
 using Collate = std::function<void(std::span<const Sample> samples, Batch& batch)>;
 
-// The default: every field of the samples becomes [N, sizes...]. Samples of other sizes, of another
-// dtype or without one of the fields are an error that names the sample and the field.
+// The default: every field of the samples becomes [N, sizes...]. If samples differ in sizes, dtype
+// or fields, the error names the sample and the field.
 Collate stack();
 
 // How a field of samples of different sizes is padded.
@@ -34,9 +34,9 @@ struct Padding {
   int64_t multiple = 1;  // padded sizes are multiples of it
   bool mask = true;  // adds FIELD_mask, [N, padded dimensions] bool: true where there is a value
 };
-// pad() pads the given fields to the largest sizes in the batch, and stacks the others. The
-// transform pad (augment/augment.h) takes numbers in braces: so the form for a vector is a template
-// here, which braces cannot select, and pad({}) means no fields.
+// pad() pads the given fields to the largest sizes in the batch, and stacks the others. The form
+// for a vector is a template, which braces cannot select: numbers in braces must select the
+// transform pad (augment/augment.h). pad({}) means no fields.
 Collate collate_padded(std::vector<Padding> fields);
 inline Collate pad(std::initializer_list<Padding> fields) { return collate_padded(fields); }
 template <std::same_as<std::vector<Padding>> Fields>

@@ -1,4 +1,4 @@
-// What the loader and its collate functions share. Internal to data.
+// Code that the loader and its collate functions share. Internal to data.
 #pragma once
 #include <binade/data/collate/collate.h>
 

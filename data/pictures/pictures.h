@@ -1,7 +1,7 @@
 // Pictures as tensors and as files: Image <-> Tensor, grids of a batch, PNG and JPEG.
 //
-//   Tensor x = data::to_tensor(data::read_image("cat.jpg"), {.mean = mean, .deviation =
-//   deviation}); data::save_png("samples.png", data::make_grid(decoder(z), {.columns = 8}));
+//   Tensor x = data::to_tensor(data::read_image("cat.jpg"));
+//   data::save_png("samples.png", data::make_grid(decoder(z), {.columns = 8}));
 //
 // A tensor of a picture is [C, H, W], or [H, W] for one channel, on any device and in any memory
 // order. Floating values run from 0 (black) to 1; values beyond, also infinities, become the
@@ -43,11 +43,11 @@ struct GridOptions {
 };
 
 // The pictures of a batch [N, C, H, W], row by row, as one picture [C, rows (H + padding) +
-// padding, columns (W + padding) + padding], with the batch's device. Its dtype is the batch's, or
-// f32 where values are mapped. Fewer than `columns` pictures make one shorter row.
+// padding, columns (W + padding) + padding], on the batch's device. Its dtype is the batch's, or
+// f32 if values are mapped. Fewer than `columns` pictures make one shorter row.
 Tensor make_grid(const Tensor& batch, const GridOptions& options = {});
 
-// Write the file durably: after a crash it holds the old or the new picture
+// These write the file durably: after a crash it holds the old or the new picture
 // (core/io/file_system.h). PNG takes 1 to 4 channels; `level` is zlib's, 0 to 9. JPEG takes 1 or 3;
 // `quality` is 1 to 100.
 void save_png(const std::string& path, const Image& image, int level = 6);

@@ -1,4 +1,4 @@
-// EpochPlan: which samples form which batch of one shard in one epoch. Internal to the loader.
+// EpochPlan: decides which samples form a batch of one shard in one epoch. Internal to the loader.
 #pragma once
 #include <binade/data/loader.h>
 
@@ -13,7 +13,7 @@ class EpochPlan {
   struct Places {
     int64_t first;  // samples of this shard before the batch
     int64_t begin, stride, count;
-    int64_t repeated = 0;  // the last ones of them, which another shard has, too
+    int64_t repeated = 0;  // so many of the last ones are in another shard, too
   };
 
   virtual ~EpochPlan() = default;
@@ -23,7 +23,7 @@ class EpochPlan {
   virtual Places batch(int64_t number) const = 0;
 };
 
-// The plans of all epochs, and what they have in common.
+// The plans of all epochs, and the data that they share.
 class Plans {
  public:
   virtual ~Plans() = default;
@@ -42,8 +42,8 @@ struct ShardCounts {
 // Throws Error if batches are not possible.
 ShardCounts count_batches(int64_t size, const LoaderOptions& options);
 
-// `size` samples in a random order, in their own, or in that of the sampler, in batches of
-// options.batch. `options` must outlive the plans. Throws Error on bad options.
+// Plans for `size` samples in a random order, in their own order, or in the sampler's, in batches
+// of options.batch. `options` must outlive the plans. Throws Error on bad options.
 std::unique_ptr<Plans> even_plans(int64_t size, const LoaderOptions& options);
 // Batches of samples of the given lengths under options.budget. `describe` names a
 // sample in errors.

@@ -1,5 +1,5 @@
-// Samplers: the order of an epoch, where it is not a permutation of all samples; weights of samples
-// and classes.
+// Samplers: orders of an epoch other than a permutation of all samples; weights of samples and of
+// classes.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/data/dataset.h>
@@ -11,12 +11,12 @@
 
 namespace binade::data {
 
-// Which samples an epoch has, in which order. The Loader deals the positions out to shards and
-// batches as it does with its own order. Functions may be called from several threads at once.
+// Decides the samples of an epoch and their order. The Loader deals the positions out to shards and
+// batches, as it does with its own order. Functions may be called from several threads at once.
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // Positions of every epoch. Throws Error if the sampler does not fit `dataset_size` samples.
+  // The number of positions in every epoch. Throws Error if the sampler does not fit the dataset.
   virtual int64_t size(int64_t dataset_size) const = 0;
   // The dataset indices of an epoch, size(dataset_size) of them: a pure function of its arguments.
   virtual std::vector<int64_t> order(int64_t dataset_size, uint64_t seed, int64_t epoch) const = 0;
@@ -42,9 +42,9 @@ struct WeightedSamplerOptions {
   bool replacement = true;  // false: no sample comes twice in an epoch
 };
 
-// Draws sample i with probability weights[i] / sum of the weights; the loader's seed and the epoch
-// decide. Throws Error if a weight is negative or not finite, if all are 0, or if there are fewer
-// positive weights than samples to draw without replacement.
+// Draws sample i with probability weights[i] / sum of the weights; the draws depend on the loader's
+// seed and the epoch. Throws Error if a weight is negative or not finite, if all are 0, or if there
+// are fewer positive weights than samples to draw without replacement.
 class WeightedSampler : public Sampler {
  public:
   explicit WeightedSampler(std::vector<double> weights, WeightedSamplerOptions options = {});
@@ -69,8 +69,8 @@ WeightedSampler balanced_sampler(const DatasetPtr& dataset, WeightedSamplerOptio
 
 // Batches of samples of about equal length, as many as fit a budget.
 //
-//   data::Loader loader(texts, {.budget = data::TokenBudget{.tokens = 8192}, .collate =
-//                               data::pad("tokens")});
+//   data::Loader loader(texts, {.budget = data::TokenBudget{.tokens = 8192},
+//                               .collate = data::pad("tokens")});
 //
 // Samples are sorted by length, rounded up to a multiple of `width`; a batch has as many neighbours
 // as fit: (samples x longest, rounded up) <= tokens. In each epoch samples of one rounded length

@@ -11,9 +11,9 @@
 
 namespace binade::data {
 
-// Every sample after `f`, which is called from several threads and must be a pure function: for
-// random changes use LoaderOptions::map. label() and length() are not known any more. An Error of
-// `f` counts as a sample that cannot be read.
+// Applies `f` to every sample. `f` is called from several threads and must be a pure function: for
+// random changes use LoaderOptions::map. The result does not know label() and length(). An Error
+// of `f` counts as a sample that cannot be read.
 std::shared_ptr<const Dataset> map(DatasetPtr dataset, std::function<Sample(Sample)> f);
 std::shared_ptr<const IterableDataset> map(IterablePtr dataset, std::function<Sample(Sample)> f);
 // The samples for which `keep` is true, in their order. Reads all samples now, on all threads;
@@ -45,8 +45,8 @@ struct SplitOptions {
   uint64_t seed = 0;
   SampleGroups groups = {};
 };
-// Two parts of exact sizes (with groups: as near as their sizes allow), in the order of the
-// dataset.
+// Splits the dataset into two parts of exact sizes (with groups: as near as their sizes allow), in
+// the order of the dataset.
 Split split(DatasetPtr dataset, const SplitOptions& options = {});
 
 struct FoldOptions {

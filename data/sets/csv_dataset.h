@@ -23,7 +23,7 @@ struct CsvColumn {
   std::string name;
   CsvType type = CsvType::number;
   std::optional<double> missing =
-      std::nullopt;  // instead of a missing value, which else is an error
+      std::nullopt;  // replaces a missing value; without it a missing value is an error
   // The texts of a category. Empty: all of the column, sorted bytewise; a missing one is an error.
   std::vector<std::string> categories = {};
 };
@@ -75,8 +75,8 @@ class CsvDataset : public Dataset {
   const std::vector<std::string>& column_names() const;
   const std::vector<std::string>& categories(const std::string& column) const;
   std::vector<std::string> field_names() const;
-  // All rows of a field, to normalise it, say: [rows, columns] or [rows]. Throws the error of the
-  // first wrong record, if there is one, and for a text.
+  // All rows of a field, for example to normalise it: [rows, columns] or [rows]. Throws the error
+  // of the first wrong record, if there is one. A field of texts is an error.
   Tensor operator[](const std::string& field) const;
   // True if get() throws for this record.
   bool is_wrong(int64_t index) const;

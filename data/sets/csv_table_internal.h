@@ -1,4 +1,4 @@
-// CsvTable: what a CsvDataset holds, the columns of its fields. Internal to CsvDataset.
+// CsvTable: the columns of the fields of a CsvDataset. Internal to CsvDataset.
 #pragma once
 #include <binade/data/sets/csv_dataset.h>
 #include <binade/data/sets/csv_reader_internal.h>

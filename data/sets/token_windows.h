@@ -43,7 +43,7 @@ class TokenWindows : public Dataset {
   Sample get(int64_t index) const override;
   int channels() const override { return 0; }
   std::string describe(int64_t index) const override;  // "train.bin: tokens 256 to 384"
-  // Hashes those ids of the window that no earlier one has: all windows together read each id once.
+  // Hashes only the token ids that no earlier window has: all windows together read each id once.
   uint64_t id(int64_t index) const override;
   std::optional<int64_t> length(int64_t index, std::string_view field) const override;
   bool in_memory() const override { return true; }  // as far as a cache is concerned

@@ -1,4 +1,4 @@
-// Looks at every sample of a data folder: what `binade verify-dataset` prints.
+// Checks every sample of a data folder; `binade verify-dataset` prints the report.
 #pragma once
 #include <binade/data/image_folder.h>
 
@@ -36,7 +36,7 @@ struct DatasetReport {
   int64_t ignored_files = 0;            // of other kinds, in all parts
   std::vector<double> mean, deviation;  // per channel, of the pixels / 255 of train
 
-  // No bad file, and none in train and test at once.
+  // True if no file is bad and no image is in both train and test.
   bool is_clean() const;
   int64_t leaks() const;  // groups that are in train and in test
 };
@@ -48,11 +48,11 @@ struct VerifyOptions {
   std::function<void(int64_t done, int64_t total)> on_progress = nullptr;
 };
 
-// Decodes all samples on all threads. Throws Error if the folder cannot be opened, or without
-// memory or file descriptors; a file that cannot be decoded goes into the report.
+// Decodes all samples on all threads. Throws Error if the folder cannot be opened, or if memory or
+// file descriptors run out; a file that cannot be decoded goes into the report.
 DatasetReport verify_dataset(const std::string& directory, const VerifyOptions& options = {});
 
-// Text of some lines, with at most `shown` names of each kind; and everything, as one JSON object.
+// The report as text, with at most `shown` names of each kind; and all of it as one JSON object.
 std::string to_string(const DatasetReport& report, size_t shown = 10);
 std::string to_json(const DatasetReport& report);
 

@@ -1,9 +1,9 @@
 // MappedFile: a regular file mapped into memory for reading. Internal to data.
 //
-// The mapping shows the pages of the system's cache: nothing is copied, and memory that is short is
-// taken back. A file that shrinks while it is mapped would raise SIGBUS on access, so readers call
-// check_whole() before every sample: a shrunken file is an error there. Only a process that cuts
-// the file within the microseconds between the check and the read can still end the program.
+// The mapping uses the pages of the system's cache: nothing is copied, and the system can take the
+// memory back. A file that shrinks while it is mapped would raise SIGBUS on access, so readers call
+// check_whole() before every sample, which throws for a shrunken file. Only a process that cuts the
+// file within the microseconds between the check and the read can still end the program.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -26,7 +26,7 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // Throws Error if the file has become shorter.
   void check_whole() const;
-  // The same in one call of 256: for reads of a few bytes, which cost less than the question.
+  // Checks in one call of 256: for reads of a few bytes, which cost less than the check.
   void check_whole_at_times() const {
     if (calls_.fetch_add(1, std::memory_order_relaxed) % 256 == 0) {
       check_whole();

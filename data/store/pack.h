@@ -14,7 +14,7 @@
 
 namespace binade::data {
 
-// What a store keeps of an image.
+// The form in which a store keeps an image.
 enum class PackImages {
   keep,  // the file as it is, where the dataset has one and there is no transform; else raw pixels
   raw,   // pixels: large and fastest
@@ -44,8 +44,8 @@ struct PackResult {
 // Reads all samples on all threads and writes them in their order. A new folder appears complete or
 // not at all; an append adds all of the samples or none. When appending, class names that the store
 // does not have are added behind those it has, and labels follow their names. Throws Error that
-// names the sample if one cannot be read, and if the folder exists (without append) and is not
-// empty.
+// names the sample if one cannot be read. Without append the folder must be empty or not exist,
+// else it throws Error.
 PackResult pack(DatasetPtr dataset, const std::string& directory, const PackOptions& options = {});
 
 // DIRECTORY/train and DIRECTORY/test, which open_dataset(DIRECTORY) finds. Returns the sum of both.

@@ -24,7 +24,7 @@
 namespace binade::data {
 
 inline constexpr char kStoreManifest[] = "binade-store.txt";
-// A file of pack() beside the manifest: it tells a folder that a killed process left from others.
+// A file that pack() writes beside the manifest. It marks a folder that a killed process left.
 inline constexpr char kPackMarker[] = "binade-pack.txt";
 inline constexpr std::array<char, 16> kShardMagic = {'B', 'I', 'N', 'A', 'D', 'E', 'S', 'H',
                                                      1,   0,   0,   0,   0,   0,   0,   0};
@@ -64,9 +64,9 @@ std::string to_text(const StoreManifest& manifest);
 StoreManifest parse_store_manifest(const std::string& path, std::string_view text);
 std::string shard_name(size_t number);  // "00000.bin"
 
-// A sample as bytes. `origin` is for messages. With `encoded` not empty it is kept instead of
-// sample.image: a whole JPEG, PNG, ... file. Integers are stored in as few bytes as hold all of a
-// tensor. Throws Error for samples of 4 GiB and more.
+// A sample as bytes. `origin` is for messages. If `encoded` is not empty, this whole JPEG, PNG, ...
+// file is kept instead of sample.image. The integers of a tensor are stored in as few bytes as its
+// values need. Throws Error for samples of 4 GiB and more.
 std::string encode_sample(const Sample& sample, std::string_view origin,
                           std::span<const uint8_t> encoded = {});
 

@@ -4,8 +4,8 @@
 //   writer.add({.label = 0, .fields = {{"x", x}}});
 //   writer.finish();
 //
-// The store has the new samples after finish(), and not before: until then a new folder has no
-// manifest, and a store that was there is as it was. Only one process at a time writes to a store.
+// The store has the new samples only after finish(): until then a new folder has no manifest, and
+// an existing store is unchanged. Only one process at a time writes to a store.
 // data/store/pack.h stores whole datasets.
 #pragma once
 #include <binade/data/sample.h>
@@ -19,8 +19,8 @@
 namespace binade::data {
 
 struct StoreWriterOptions {
-  // The classes of labels. Of a store that exists: those it has, with new ones at the end. Empty:
-  // as many as the largest label needs.
+  // The classes of labels. For a store that exists, give its classes, with new ones at the end.
+  // Empty: as many classes as the largest label needs.
   std::vector<std::string> class_names = {};
   int64_t classes = 0;                     // without names: how many; 0: as the labels need
   int64_t shard_bytes = int64_t(1) << 30;  // a shard ends after the sample that reaches it
@@ -42,7 +42,7 @@ class StoreWriter {
   // kept instead of sample.image. Throws Error for a label that is no class.
   void add(const Sample& sample, std::string_view origin = {},
            std::span<const uint8_t> encoded = {});
-  // Adds what encode_sample() made: for many threads that encode and one that writes.
+  // Adds the bytes that encode_sample() made: for many threads that encode and one that writes.
   void add_encoded_sample(std::string_view bytes, int64_t label, int channels, bool keeps_file);
   // Writes what is left to the disk, and then the manifest. Throws Error if there are no samples.
   void finish();

@@ -5,8 +5,8 @@
 
 namespace binade::data::internal {
 
-// Pixels of a picture: those of a rectangle at (top, left), or of a copy that is `denominator`
-// times smaller.
+// The pixels of a rectangle at (top, left) of a picture, or of a copy that is `denominator` times
+// smaller.
 struct PixelView {
   const uint8_t* pixels;
   ptrdiff_t stride;  // bytes from a row to the next
@@ -30,7 +30,7 @@ class Geometry {
   // For a picture of that size. Throws Error if the window has no pixels or is too large.
   Geometry(const Window& window, int height, int width);
 
-  // Adds a window that follows. False if it needs pixels outside, or a second resize.
+  // Adds the window that comes next. False if it needs pixels outside, or a second resize.
   bool add(const Window& next);
   int height() const { return kept_.height; }
   int width() const { return kept_.width; }

@@ -1,5 +1,5 @@
-// ImageRequest: what a loader needs of the image that it asks a dataset for. A dataset that knows
-// how to decode a part of an image (Dataset::get_for) need not decode all of it.
+// ImageRequest: says which part of an image a loader needs, at which size. A dataset that can
+// decode a part of an image (Dataset::get_for) need not decode all of it.
 #pragma once
 #include <binade/data/transforms.h>
 
@@ -28,14 +28,14 @@ class ImageRequest {
   bool has_window() const;
   // The crops and resizes that the transform begins with, done on a whole image.
   Image apply(const Image& image);
-  // Decodes a file and does the same; a JPEG only where it is needed, with the same pixels. The
-  // whole file is read and checked in any case. Errors are those of decode_image().
+  // Decodes a file and does the same. Of a JPEG it decodes only the needed part, with the same
+  // pixels. The whole file is read and checked in any case. Errors are those of decode_image().
   Image decode(std::span<const uint8_t> bytes, std::string_view path, const DecodeOptions& options);
 
   double reducing_gap() const { return reducing_gap_; }
   // The number of steps of the transform that are done.
   size_t steps() const { return steps_; }
-  // True if a step has thrown: the fault is not the sample's.
+  // True if a step of the transform has thrown: then the sample is not at fault.
   bool has_failed() const { return failed_; }
 
   // For decoders, once: draws the windows, for an image of that size.

@@ -1,5 +1,5 @@
-// Window: the crop and the resize of a transform, as numbers. A transform that is given so can be
-// combined with those beside it and with decoding: pixels that are not needed are not computed.
+// Window: the crop and the resize of a transform, as numbers. Consecutive windows can be combined
+// with each other and with decoding, so that pixels that are not needed are not computed.
 #pragma once
 #include <cstdint>
 

@@ -30,7 +30,7 @@ class ReadAhead {
   // The file of a place, which must be asked for once; waits for it. Empty after cancel(), and if
   // the dataset has no file for it. Throws what reading it has thrown.
   std::optional<std::vector<uint8_t>> take(int64_t place);
-  // Calls that wait, and later calls, return nothing.
+  // Ends waiting: calls that wait, and later calls, return nothing.
   void cancel();
 
  private:

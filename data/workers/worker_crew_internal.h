@@ -1,4 +1,4 @@
-// WorkerCrew: the threads of one loader, or those that several share. Internal to the loader.
+// WorkerCrew: the threads of one loader, or of several loaders. Internal to the loader.
 //
 // A thread asks one client after another for work until there is none, then waits for notify(). A
 // client may call the crew while it holds its own lock; the crew calls clients without its lock.
@@ -43,7 +43,7 @@ class WorkerCrew : public std::enable_shared_from_this<WorkerCrew> {
   // Waits until no thread works for the client, and for the end of all threads if it was the last
   // one. After `patience` threads that are stuck are abandoned, and others take their places.
   void leave(const Client& client, std::chrono::milliseconds patience);
-  // There may be work: for one batch, or for all threads.
+  // These say that there may be work: for one batch, or for all threads.
   void notify_one();
   void notify_all();
   // False in a forked child: the threads are those of the parent.

@@ -3,8 +3,8 @@
 //   const auto pool = std::make_shared<data::WorkerPool>(8);
 //   data::Loader train(photos, {.pool = pool}), validation(others, {.pool = pool});
 //
-// A free thread builds the next batch of a loader that wants one, each loader in turn. Batches are
-// the same as with threads of a loader's own.
+// A free thread builds the next batch of a loader that wants one, each loader in turn. The batches
+// are the same as if each loader had its own threads.
 #pragma once
 #include <memory>
 
