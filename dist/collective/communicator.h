@@ -30,7 +30,7 @@ struct AllReduceOptions {
 struct CommunicatorOptions {
   double timeout = 60;         // seconds in which a collective must make progress
   double first_timeout = 600;  // the same for the first one, since ranks start at different times
-  // For run_threads() and World: messages take as long as over such a link, for experiments.
+  // For run_threads() and World: messages are delayed as over such a link, for experiments.
   LinkDelay link = {};
 };
 

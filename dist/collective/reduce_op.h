@@ -4,8 +4,8 @@
 
 namespace binade::dist {
 
-// avg is the sum divided by the number of ranks. f16 and bf16, where the sum might overflow, divide
-// before the sum, the others after it (integers truncate toward zero).
+// avg is the sum divided by the number of ranks. f16 and bf16 divide before the sum, because the
+// sum might overflow; other dtypes divide after it (integers truncate toward zero).
 enum class ReduceOp : uint8_t { sum, avg, max, min };
 
 constexpr const char* to_string(ReduceOp op) {

@@ -1,6 +1,6 @@
-// Ring lens: what each kind of all-reduce does to the numbers of a tensor. Every hop is computed in
-// one process, with the kernel of the ring itself (kernels/copy/combine.h), and compared with the
-// exact partial sum of the same ranks.
+// Ring lens: measures the rounding errors that each kind of all-reduce makes in a tensor. Every hop
+// is computed in one process, with the kernel of the ring itself (kernels/copy/combine.h), and
+// compared with the exact partial sum of the same ranks.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

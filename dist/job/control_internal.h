@@ -20,7 +20,7 @@ namespace binade::dist {
 inline constexpr const char* kControlThread = "binade-control";
 
 struct ControlOptions {
-  double rendezvous_seconds = 60;  // for all ranks to come
+  double rendezvous_seconds = 60;  // limit until all ranks have joined
   // Limit of a library's collective, which no transport watches, and for the ranks to leave after
   // rank 0.
   double late_seconds = 60;
@@ -39,8 +39,8 @@ class ControlServer {
   ControlServer(Socket listener, int size, const Key& key, const ControlOptions& options);
   ~ControlServer();  // waits, see wait()
   int port() const;
-  // Waits until every rank has said goodbye or the job has failed. Returns the verdict, empty if it
-  // has not.
+  // Waits until every rank has said goodbye or the job has failed. Returns the text of the failure,
+  // else an empty text.
   std::string wait();
 
  private:

@@ -23,8 +23,8 @@ struct ProcessInfo {
   int port = 0;
   // The job's name at its launcher, to tell it from other jobs. It is no secret.
   std::string job = {};
-  // BINADE_LISTEN: the interface or address of this machine at which to listen; empty: where rank 0
-  // is looked for, or where this machine reaches it.
+  // BINADE_LISTEN: the interface or address of this machine at which to listen. Empty: rank 0 takes
+  // the address where others look for it, other ranks their end of the connection to rank 0.
   std::string listen = {};
 };
 

@@ -1,5 +1,5 @@
-// Health: what the ranks of a job know about each other, apart from their data. If one rank cannot
-// go on, all end with the same error, which shows where each rank was.
+// Health: the state of the ranks of a job, as they know it of each other. If one rank cannot go on,
+// all end with the same error, which shows where each rank was.
 #pragma once
 #include <binade/dist/job/progress.h>
 #include <binade/dist/transport/transport.h>

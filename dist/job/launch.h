@@ -13,7 +13,7 @@ struct LaunchOptions {
   std::string link_delay = {};  // BINADE_LINK_DELAY (dist/transport/delayed_transport.h)
 };
 
-// Throws Error if launch() would refuse them before it starts anything.
+// Throws Error if launch() would reject the arguments before it starts anything.
 void check_launch(const std::vector<std::string>& command, const LaunchOptions& options);
 
 // Runs `command` once per rank and waits for all of them to end. Returns 0, or the exit status of

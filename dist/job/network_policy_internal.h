@@ -22,12 +22,12 @@ JobSecret find_secret(const Environment& environment);
 // 64 hexadecimal digits that nobody can guess.
 std::string new_secret();
 
-// The key of a job: of its secret, and of what tells it from other jobs with the same secret.
+// The key of a job, made from its secret and from data that differ between jobs with one secret.
 Key job_key(const JobSecret& secret, const ProcessInfo& process);
 
 // The numeric address at which rank 0 listens for the others: BINADE_LISTEN, else the address where
-// they look for it. Throws Error if ranks on other machines cannot reach it, or if its name has no
-// address after the seconds.
+// they look for it. Throws Error if ranks on other machines cannot reach it, or if the name has no
+// address after `seconds`.
 std::string meeting_address(const ProcessInfo& process, double seconds = 10);
 // The numeric address at which a rank listens for data: BINADE_LISTEN, else `own_address`, its end
 // of the connection to rank 0.

@@ -1,4 +1,4 @@
-// Where a rank is: recorded by its communicators, read by code that explains a failure.
+// Progress: the collective in which a rank is. Communicators write it; error messages read it.
 #pragma once
 #include <binade/dist/collective/signature.h>
 
@@ -14,7 +14,7 @@ struct RankProgress {
   Signature signature{};
   int64_t step = -1;   // training step, if the program sets it
   double seconds = 0;  // since it entered, or left, the collective
-  int32_t inside = 0;  // whether it is inside
+  int32_t inside = 0;  // 1 while it is inside a collective
   char group[20] = "";
 };
 

@@ -2,7 +2,7 @@
 //
 // The script starts one rank per GPU (or --tasks per node) with srun; World reads srun's variables
 // (dist/job/discovery_internal.h). Some time before the time limit the ranks get SIGINT, to write a
-// checkpoint, and the job is requeued under the same number: the program has to resume by itself.
+// checkpoint, and the job is requeued under the same number. The program must resume by itself.
 #pragma once
 #include <string>
 #include <vector>

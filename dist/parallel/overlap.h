@@ -1,5 +1,5 @@
-// How much of a data-parallel step's communication is hidden behind its backward, from the times at
-// which each bucket of gradients was complete, and its reduction began and ended.
+// Computes how much of a data-parallel step's communication is hidden behind its backward, from the
+// times at which each bucket of gradients was complete, and its reduction began and ended.
 #pragma once
 #include <binade/dist/transport/delayed_transport.h>
 

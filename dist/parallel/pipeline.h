@@ -12,7 +12,7 @@
 //   adam.step(); ...
 //
 // Micro-batches are added in order under either schedule, so both give the same bits. Without
-// micro-batches no class is needed: decoder(encoder(x).to(decoder.device())).
+// micro-batches you need no class: decoder(encoder(x).to(decoder.device())).
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/dist/collective/communicator.h>
@@ -25,8 +25,8 @@ class DistributedDataParallel;
 
 enum class PipelineSchedule : uint8_t {
   gpipe,                     // all forwards, then all backwards
-  one_forward_one_backward,  // a backward as soon as there is one: a stage holds no more
-                             // micro-batches than there are stages from it to the end
+  one_forward_one_backward,  // each backward as early as possible: a stage holds at most as many
+                             // micro-batches as there are stages from it to the end
 };
 
 struct PipelineStep {

@@ -28,7 +28,7 @@ class StageRunner {
   // undefined for the first stage.
   Tensor backward(int m, const Tensor& dy, const BackwardOptions& options);
 
-  // Drops what a failed batch has left behind.
+  // Drops the values that a failed batch has left behind.
   void clear() { held_.clear(); }
   int most_held() const { return most_held_; }
   Device device() const { return stage_.device; }

@@ -1,8 +1,8 @@
-// A transport whose messages take as long as over a slower link: it shows on one machine how a
+// A transport whose messages take as long as over a slower link. It shows on one machine how a
 // program behaves on many. The bytes that a rank sends leave one after another at the link's
-// bandwidth and arrive its latency later; receiving does not slow down sending.
+// bandwidth and arrive after its latency; receiving does not slow down sending.
 //
-// Each message carries its arrival time, by the monotonic clock: ranks share a machine.
+// Each message carries its arrival time by the monotonic clock, because the ranks share a machine.
 #pragma once
 #include <binade/dist/transport/transport.h>
 

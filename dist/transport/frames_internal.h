@@ -20,7 +20,7 @@ enum class FrameType : uint32_t {
   welcome,    // handshake, from the accepting end: the proof is right
   roster,     // to all: where every rank is
   refused,    // to one: why
-  query,      // to all: where are you?
+  query,      // to all: asks for their state
   state,      // to the server: RankProgress
   failure,    // to the server: text
   verdict,    // to all: text

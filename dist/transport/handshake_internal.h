@@ -1,5 +1,5 @@
-// The beginning of every connection of a job: both ends prove that they know its secret. Nothing
-// that a stranger sends is used before that, and no stranger makes a rank wait.
+// The handshake that begins every connection of a job: both ends prove that they know its secret.
+// Nothing that a stranger sends is used before that, and no stranger makes a rank wait.
 //
 //   connecting end                               accepting end
 //   hello: claim, nonce, tag          ->
@@ -55,8 +55,8 @@ struct Caller {
 };
 
 // Accepts connections of one kind for one rank. Strangers are at most kMostStrangers at a time,
-// each for kStrangerSeconds and with kStrangerBytes. If a further one comes, the oldest goes: first
-// those without a tag of this job, so that a flood of strangers does not displace a rank.
+// each for kStrangerSeconds and with kStrangerBytes. If another one comes, the oldest is closed,
+// first those without a tag of this job, so that a flood of strangers does not displace a rank.
 // No call waits.
 class AuthenticatedListener {
  public:
@@ -73,7 +73,7 @@ class AuthenticatedListener {
   void close();
   // Takes a connection that somebody else accepted.
   void adopt(Socket stranger);
-  // Closes what is not authenticated. A rank among them tries again.
+  // Closes the connections that are not authenticated. A rank among them tries again.
   void drop_strangers() { strangers_.clear(); }
   void add_files(std::vector<pollfd>& files) const;  // what advance() waits for
   std::vector<Caller> advance();
@@ -102,8 +102,8 @@ class AuthenticatedListener {
   double pause_until_ = 0;         // the system had no file for a connection
 };
 
-// Connects to a rank and tries again, with growing pauses, until somebody there has proved to know
-// the key. No call waits, also not for the address of a host that is a name.
+// Connects to a rank and tries again, with growing pauses, until the other end has proved that it
+// knows the key. No call waits, not even for the address of a host name.
 class Connector {
  public:
   // Returns what to send first, given the address of this end.

@@ -10,9 +10,9 @@ namespace binade::dist {
 std::string nccl_missing();
 std::string nccl_path();  // of the library; empty if there is none
 
-// The same rank as in `meeting`, a transport by which the ranks exchange NCCL's id, with its
-// device. Collective. Throws TransportError if the ranks do not come together within
-// meeting->timeout() seconds, and Error if there is no NCCL.
+// Makes the NCCL transport of this rank, for its device. The ranks exchange NCCL's id by the
+// transport `meeting` and keep their ranks. Collective. Throws TransportError if the ranks do not
+// come together within meeting->timeout() seconds, and Error if there is no NCCL.
 std::unique_ptr<Transport> make_nccl_transport(std::shared_ptr<Transport> meeting, Device device);
 
 }  // namespace binade::dist

@@ -1,7 +1,7 @@
 // TCP sockets with deadlines. Errors are SocketError, with the address and the system's reason.
 //
-// The one policy of what listens: a socket listens at one address of this machine, never at all of
-// them. listen_at() enforces it, and nothing else in the library calls listen().
+// A socket listens at one address of this machine, never at all of them. listen_at() enforces this,
+// and nothing else in the library calls listen().
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -54,7 +54,7 @@ std::string host_name();
 class AddressLookup {
  public:
   explicit AddressLookup(const std::string& host);
-  // Waits at most so long. Returns the address, or an empty text if it is not known yet. Throws
+  // Waits at most `seconds`. Returns the address, or an empty text if it is not known yet. Throws
   // SocketError if the host has none.
   std::string address(double seconds = 0) const;
 
@@ -62,7 +62,7 @@ class AddressLookup {
   struct State;
   std::shared_ptr<State> state_;
 };
-// The numeric IPv4 address of a host. Throws SocketError if it has none, or after the seconds.
+// The numeric IPv4 address of a host. Throws SocketError if it has none, or after `seconds`.
 std::string numeric_address(const std::string& host, double seconds = 10);
 // The numeric address of an interface of this machine ("eth0"); an address stays as it is. Throws
 // SocketError if there is no such interface, or for an address that stands for several (0.0.0.0).
@@ -77,7 +77,7 @@ Socket listen_at(const std::string& host, int port);
 Socket accept_from(const Socket& listener, int& error);
 // Begins to connect to a numeric address. Throws SocketError if that fails at once.
 Socket begin_connect(const std::string& address, int port);
-// Whether a connection that was begun is there. Throws SocketError if it failed.
+// True once a connection that was begun is established. Throws SocketError if it failed.
 bool is_connected(const Socket& socket);
 
 }  // namespace binade::dist

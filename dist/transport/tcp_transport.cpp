@@ -56,7 +56,7 @@ struct Node {
   }
 };
 
-// Which ranks, and how many splits of the same ranks came before it: all members compute the same.
+// A hash of a group's ranks and of the number of earlier splits of them: equal on all its members.
 uint64_t group_of(uint64_t parent, const std::vector<int>& members, int nth) {
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&parent, 1)));

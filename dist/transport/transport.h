@@ -55,7 +55,7 @@ class Transport {
   // Throws TransportError if the group is not done after timeout() seconds, or at once if a peer is
   // gone or the transport was interrupted. After an error nothing can be posted any more.
   void wait(uint64_t ticket);
-  // Orders the calling thread's later accesses to the memory after that group: on the CPU this
+  // The calling thread's later accesses to the memory come after that group: on the CPU this call
   // waits, on a device only the thread's current stream waits.
   virtual void order(uint64_t ticket) { wait(ticket); }
 
@@ -74,9 +74,9 @@ class Transport {
   // Throws Error if there is none. MPI's cannot be interrupted.
   virtual void library_all_reduce(const View& x, ReduceOp op);
 
-  // At least this much memory of device() for a collective, 64-byte aligned. It is kept for the
-  // next one, because fresh pages cost more than the sums computed in them. Invalidates the memory
-  // returned before.
+  // At least `bytes` bytes of memory of device() for a collective, 64-byte aligned. It is kept for
+  // the next one, because fresh pages cost more than the sums computed in them. Invalidates the
+  // memory returned before.
   virtual std::byte* workspace(size_t bytes);
 
   // Payload passed to send() and receive() so far.
@@ -91,7 +91,7 @@ class Transport {
   // Makes progress with messages; waits at most some milliseconds if there is nothing to do.
   // Returns the number of the last group that is done together with all groups before it.
   virtual uint64_t progress() = 0;
-  // Which connection is not there yet and why, for the error of a timeout; empty: none.
+  // Says which connection is missing and why, for the error of a timeout; empty: none is missing.
   virtual std::string missing() const { return {}; }
   virtual void wake() noexcept {}  // ends the waiting of progress(), from any thread
   // After an error: stops using the memory of messages in flight.
