@@ -18,21 +18,21 @@ namespace binade::train {
 class BackgroundSaves {
  public:
   BackgroundSaves() = default;
-  // Waits; an error that was not reported yet is a warning. A child of fork() leaves all to its
-  // parent.
+  // Waits; an error that was not reported yet becomes a warning. In a child of fork() it does
+  // nothing: the saves are the parent's.
   ~BackgroundSaves();
   BackgroundSaves(const BackgroundSaves&) = delete;
   BackgroundSaves& operator=(const BackgroundSaves&) = delete;
 
-  // Allocates the memory of the copies and writes to it, so that the system has no pages left to
-  // map when a step waits for the first copy.
+  // Allocates the memory of the copies and writes to it, so that the system has mapped its pages
+  // before a step waits for the first copy.
   void reserve(const StateParts& parts);
   // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
   // step share one copy. The memory is kept for the next one.
   std::shared_ptr<const HostSnapshot> copy(int64_t step, const StateParts& parts);
   void add(std::function<void()> save);
-  // Until every save has ended. Throws the first error since the last call; saves after it are
-  // left out.
+  // Waits until every save has ended. Throws the first error since the last call; saves that come
+  // after the error are left out.
   void wait();
 
  private:

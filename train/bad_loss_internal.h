@@ -1,4 +1,4 @@
-// Errors for what a step gives: no loss, or one that is not finite. Internal to train.
+// Errors for a step that gives no loss, or a loss that is not finite. Internal to train.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/train/trainer.h>

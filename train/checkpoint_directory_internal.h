@@ -20,8 +20,8 @@ std::optional<int64_t> step_of(std::string_view name);
 // (earlier versions wrote none), else empty.
 std::string checkpoint_of(std::string_view name, std::string_view suffix);
 
-// True if an error of reading a checkpoint says what is wrong with its files, and not with the
-// machine or with the rights of this user.
+// True if an error of reading a checkpoint comes from its files, and not from the machine or from
+// the rights of this user.
 bool is_damage(const Error& error);
 
 // The first entry of a directory that the store did not write; empty if there is none. The

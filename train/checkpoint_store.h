@@ -62,12 +62,12 @@ class CheckpointStore {
   Checkpoint save_best(int64_t step, std::span<const CheckpointFile> files,
                        const std::map<std::string, std::string>& fields = {});
 
-  // The newest checkpoint whose files all match their checksums; `best` counts where it is newer
-  // than the others that can be read. Damaged newer ones are set aside, each with a warning that
-  // says what is wrong. Empty if there is none at all; if there are some and none can be read, an
-  // error lists each, and nothing is changed. The one returned is pinned: retention never deletes
-  // it. Throws an error, and changes nothing, at one that a newer version of Binade wrote, and at
-  // one that could not be read for a passing reason (no permission, no memory).
+  // The newest checkpoint whose files all match their checksums; this is `best` if it is newer than
+  // the others that can be read. Damaged newer ones are set aside, each with a warning that says
+  // what is wrong. Empty if there is none at all; if there are some and none can be read, an error
+  // lists each, and nothing is changed. The one returned is pinned: retention never deletes it.
+  // Throws an error and changes nothing if a newer version of Binade wrote a checkpoint, or if one
+  // could not be read for a temporary reason (no permission, no memory).
   std::optional<Checkpoint> newest_verified();
   // `best`; empty if there is none. A damaged one is set aside with a warning.
   std::optional<Checkpoint> best_verified();

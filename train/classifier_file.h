@@ -1,5 +1,5 @@
 // A classifier of pictures in one file: the weights of a model of nn::make_model(), and in the
-// file's metadata all that a prediction needs beside them.
+// file's metadata everything else that a prediction needs.
 //
 //   train::save_classifier("cats.safetensors", model, {.model = "cnn", .class_names = names, ...});
 //   train::Classifier classifier = train::load_classifier("cats.safetensors");
@@ -21,7 +21,7 @@ struct ClassifierInfo {
   std::vector<float> mean = {}, deviation = {};  // as in data::Normalization
 };
 
-// nn::make_model() of it.
+// Makes the model that the information describes, by nn::make_model().
 std::unique_ptr<nn::Module> make_classifier(const ClassifierInfo& info);
 
 // A class and its probability.
@@ -50,7 +50,7 @@ class Classifier {
   ClassifierInfo info_;
 };
 
-// Writes durably, as save_model() does. Throws Error if the information is not whole.
+// Writes durably, as save_model() does. Throws Error if the information is incomplete.
 void save_classifier(const std::string& path, const nn::Module& model, const ClassifierInfo& info);
 // Throws Error if the file has no such information or its weights do not fit the model that it
 // names.

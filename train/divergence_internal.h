@@ -1,9 +1,9 @@
 // DivergenceWatch looks for losses, gradients, weights and statistics that are not finite, and
 // follows TrainerOptions::on_nan. Internal to train.
 //
-// A loss on the CPU is looked at before backward. On a device nothing waits: a loss that is not
-// finite makes its gradients NaN, which the optimizer skips there, and what the device counted is
-// read at a checkpoint and at the end of an epoch. The same way all ranks learn of the loss of one.
+// A loss on the CPU is checked before backward. On a device nothing waits: a bad loss makes its
+// gradients NaN, the optimizer skips that step, and the device's counters are read at a checkpoint
+// and at the end of an epoch. In this way all ranks also learn of a bad loss on one of them.
 #pragma once
 #include <binade/train/loop/run_parts_internal.h>
 #include <binade/train/ranks_internal.h>
@@ -21,21 +21,21 @@ class DivergenceWatch {
   // Steps are counted from this state on: at the start, after an epoch and after a return to a
   // checkpoint. Waits for a device.
   void begin_epoch(const RunState& state);
-  // Before the first micro-batch of a step.
+  // Call it before the first micro-batch of a step.
   void begin_step();
   // The loss for backward(). `random` is the generator before the step.
   Tensor check_loss(const Phase& phase, const Tensor& loss, const data::Batch& batch,
                     const Generator& random, int64_t step) const;
   // StepOptions::check_finite: the optimizer skips a step whose gradients are not finite.
   bool checks_gradients(const Phase& phase) const { return skips() && !phase.scaler; }
-  // After step number `step`. Collective if there are several ranks, as the functions below.
+  // Call it after step number `step`. It and the functions below are collective.
   void end_step(const Phase& phase, const optim::StepResult& result, int64_t step);
   // Checks the losses of this rank that were read so far.
   void check_read_losses(const RunState& state) const;
-  // Everything so far; before a checkpoint. Waits for a device.
+  // Checks everything so far; call it before a checkpoint. Waits for a device.
   void check(const RunState& state);
   void check_validation_loss(double loss, int64_t epoch) const;
-  // At the end of an epoch, and of the run.
+  // Call it at the end of an epoch and of the run.
   void check_epoch(const RunState& state) const;
   void check_run(const RunState& state) const;
 
@@ -64,7 +64,7 @@ class DivergenceWatch {
   NamedTensors buffers_, kept_;          // floating ones of the model, and copies
 };
 
-// Sets the scale of the learning rates, those of the schedule to come too.
+// Sets the scale of the learning rates, also for later rates of the schedule.
 void scale_rates(const RunParts& parts, RunState& state, double scale);
 
 }  // namespace binade::train

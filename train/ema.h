@@ -14,9 +14,9 @@ struct EmaOptions {
   double decay = 0.999;  // average = decay average + (1 - decay) value
 };
 
-// Averages are f32 (f64 for f64 tensors) on the model's device, also of f16 and bf16 parameters,
-// and follow the f32 masters if there are any. Floating buffers (running statistics) are averaged
-// too, buffers of integers are copied. They start with the model's values.
+// Averages are f32 (f64 for f64 tensors) on the model's device, also for f16 and bf16 parameters,
+// and use the f32 masters if there are any. Floating buffers (running statistics) are averaged too;
+// integer buffers are copied. The averages start with the model's values.
 //
 // REQUIRES: the model outlives the Ema and is not moved to another device. With parameters that are
 // sharded over ranks (ZeRO) update() is an error, because no rank has all masters.

@@ -11,13 +11,13 @@ class Evaluator {
   // REQUIRES: the arguments outlive it.
   Evaluator(const RunParts& parts, const TrainerOptions& options, const Ranks& ranks);
 
-  // Over at most `most` batches, 0: all. `what` is "validation" or "test". With `averages` the
-  // model has those of the Ema meanwhile. Collective.
+  // Evaluates at most `most` batches, 0: all. `what` is "validation" or "test". With `averages` the
+  // model uses the Ema's averages during the call. Collective.
   Evaluation evaluate(data::Loader& loader, const char* what, int64_t most, bool averages) const;
-  // The same on a few batches of this rank, without a trace: buffers and random numbers are as
-  // before. Its errors say what it is. Returns what evaluate() will give, up to the numbers.
+  // The same on a few batches of this rank; restores buffers and random numbers. Its errors say
+  // that this is a trial. The result has the names that evaluate() will give, but other numbers.
   Evaluation try_out(data::Loader& loader, int64_t most) const;
-  // Throws if there is no step to evaluate with; `what` asks for it.
+  // Throws if there is no step to evaluate with; `what` names the caller for the message.
   void check_step(const char* what) const;
   // As in Trainer.
   NamedTensors predict(data::Loader& loader, bool averages) const;

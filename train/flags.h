@@ -1,4 +1,4 @@
-// The flags that programs of training share, and the frame of their main().
+// The flags that training programs share, and a frame for their main().
 //
 //   int main(int argc, char** argv) {
 //     train::Program program("vae", "Trains a VAE.", {.epochs = 10, .lr = 2e-3});
@@ -49,7 +49,7 @@ struct RunFlags {
   FormatFlags formats = {};       // the format lab: --weights-format and others
   bool record_gradients = false;  // --record-gradients: for binade replay
   int64_t black_box = 0;          // --black-box MB; 0: none
-  int64_t shadow = 0;             // --shadow STEPS: a step beside itself in f64; 0: none
+  int64_t shadow = 0;             // --shadow STEPS: runs a step again in f64; 0: none
 
   // A resumed run must share these with the one before: a Program sets them, with its own flags.
   std::map<std::string, std::string> settings = {};
@@ -64,8 +64,8 @@ struct RunFlags {
   CheckpointOptions checkpoint_options() const;
   // Steps of a run that no patience ends, for schedules.
   int64_t total_steps(const data::Loader& train) const;
-  // trainer.fit(); if a signal ends it, the program ends with a line that says how to go on, and
-  // status 128 + signal.
+  // Calls trainer.fit(). If a signal ends it, the program prints how to go on and ends with status
+  // 128 + signal.
   void fit(Trainer& trainer, data::Loader& train, data::Loader* validation = nullptr) const;
 };
 
@@ -80,7 +80,7 @@ struct FlagRange {
 
 class Program {
  public:
-  // `without`: shared flags that mean nothing here ("--data").
+  // `without`: shared flags that this program does not take ("--data").
   Program(std::string name, std::string description, RunFlags defaults = {},
           std::vector<std::string> without = {});
   ~Program();

@@ -9,8 +9,8 @@
 // the engine; ops outside of them count as forward. ProfileLabel labels code of your own.
 //
 // Ops are seen on the thread that calls step() or record(); stages of the loader, communication and
-// memory on all threads. While no window is open a program pays for one test of a flag at each
-// place. docs/profiling.md has the cost of each activity.
+// memory on all threads. While no window is open, each instrumented place costs one test of a flag.
+// docs/profiling.md has the cost of each activity.
 #pragma once
 #include <binade/core/tensor/source_line.h>
 #include <binade/train/profile/trace.h>
@@ -21,8 +21,8 @@
 
 namespace binade::train {
 
-// Steps: `wait` are passed over, the instruments run in `warmup` ones and forget, `active` are
-// recorded; all this `repeat` times (0: until the end).
+// Numbers of steps: `wait` steps are skipped, in `warmup` steps the instruments run but nothing is
+// kept, `active` steps are recorded; all this `repeat` times (0: until the end).
 struct ProfileWindow {
   int64_t wait = 5, warmup = 2, active = 20, repeat = 1;
 };
@@ -32,8 +32,8 @@ ProfileWindow parse_profile_window(const std::string& text);
 struct ProfilerOptions {
   int64_t wait = 5, warmup = 2, active = 20, repeat = 1;  // as in ProfileWindow
   Activities activities = kEveryActivity;                 // core/observe/timeline.h
-  // Where each window's trace is written; a later window N has "-N" before the extension. Empty:
-  // only trace() has the last one.
+  // The file for each window's trace; a later window N has "-N" before the extension. Empty: only
+  // trace() has the last window.
   std::string file = {};
   // A folder for TensorBoard's profile page (tensorboard --logdir). Empty: none.
   std::string tensorboard = {};
@@ -81,14 +81,14 @@ class Profiler {
   std::unique_ptr<State> state_;
 };
 
-// The profiler of a run with a flag --profile: for programs. `window` is the text of the flag,
-// empty if it was not given; then BINADE_PROFILE has the window and BINADE_PROFILE_FILE the file,
-// which `binade bottleneck` sets, or the result is null, as it is if a Profiler exists. Otherwise
-// it writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
-// RUN/trace-rankN.json.
+// Makes the profiler of a program with a flag --profile. `window` is the text of the flag; then the
+// profiler writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard, on ranks other than
+// 0 only RUN/trace-rankN.json. Without the flag (empty) BINADE_PROFILE has the window and
+// BINADE_PROFILE_FILE the file; `binade bottleneck` sets them. Null if neither is given, or if a
+// Profiler exists.
 std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
-// Ends the window of the profiler of profile_run(), if there is one. A window that ended here,
-// after the Trainer had written RUN/report.html, has the report written again, with the slowest
+// Ends the window of the profiler of profile_run(), if there is one. If the Trainer had already
+// written RUN/report.html, the report is written again, with the slowest
 // ops.
 void finish_profile(Profiler* profiler, const std::string& run);
 // The window of a flag --profile without a value.

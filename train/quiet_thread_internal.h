@@ -1,4 +1,4 @@
-// Threads of a run beside the training. Internal to train.
+// Threads that work for a run while it trains. Internal to train.
 #pragma once
 #include <functional>
 #include <string>

@@ -34,8 +34,8 @@ class Ranks {
   std::vector<double> largest(const std::vector<double>& numbers) const;
   // The names of all ranks, each once: those of rank 0 first. They have no line breaks.
   std::vector<std::string> all_names(const std::vector<std::string>& own) const;
-  // Calls f on rank 0. What it throws there is thrown on every rank, elsewhere as an
-  // Error with the same text.
+  // Calls f on rank 0. If f throws, every rank throws: other ranks throw an Error with the same
+  // text.
   void on_root(const std::function<void()>& f) const;
   // Returns the text of rank 0.
   std::string share(const std::string& text) const;

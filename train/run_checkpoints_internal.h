@@ -1,4 +1,4 @@
-// RunCheckpoints saves a run and reads it again. Internal to train.
+// RunCheckpoints: saves a run and reads it again. Internal to train.
 #pragma once
 #include <binade/train/background_saves_internal.h>
 #include <binade/train/checkpoint_store.h>
@@ -25,17 +25,17 @@ class RunCheckpoints {
   // gets the best weights so far (RunParts::evaluated_state()). If the run was in full precision,
   // to_full_precision() is called before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
-  // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. What
-  // it gets is in every checkpoint from now on. `validation` may be null.
+  // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. Later
+  // checkpoints hold the identity of these data sets. `validation` may be null.
   void check_data(const data::Loader& train, const data::Loader* validation);
-  // Before the first step, so that no step waits longer than for a copy. Collective.
+  // Call it before the first step, so that no step waits longer than for a copy. Collective.
   void prepare();
   // A state that is not finite is not saved: a warning, and the checkpoint before it stays.
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   // Returns whether there is a run directory.
   bool save(const RunState& state);
   void save_best(const RunState& state);
-  // Until saves in the background are on disk. Throws their error.
+  // Waits until saves in the background are on disk. Throws their error.
   void wait() { saves_.wait(); }
 
  private:

@@ -34,8 +34,8 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // For all that the run writes: follows no link below path(), and calls check_held() before it
-  // changes anything.
+  // The file system for everything that the run writes: it follows no link below path(), and calls
+  // check_held() before it changes anything.
   FileSystem& files() const { return *held_files_; }
   // Throws if another process has taken the directory over.
   void check_held() const;
@@ -51,9 +51,9 @@ class RunDirectory {
   std::unique_ptr<FileSystem> held_files_;
 };
 
-// The lines of a text file, each with its end, which the last one may lack; none without a file.
+// The lines of a text file, with their line ends (the last may lack it); empty without a file.
 std::vector<std::string> read_lines(const std::string& file, FileSystem& files = file_system());
-// Keeps the lines for which `keeps` holds. The others, also a last one without an end, first go to
+// Keeps the lines for which `keeps` holds. The others, and a last line without an end, first go to
 // FILE.cut (FILE.cut-2, ...). Without a file, or if every line stays, nothing happens.
 void keep_lines(const std::string& file, const std::function<bool(const std::string&)>& keeps,
                 FileSystem& files = file_system());

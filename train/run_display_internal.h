@@ -1,5 +1,5 @@
-// RunDisplay prints a line per line of metrics, a live line on a terminal, and notes. Internal to
-// train.
+// RunDisplay: prints one line for each line of metrics, a live line on a terminal, and notes.
+// Internal to train.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/metrics.h>
@@ -24,7 +24,7 @@ class RunDisplay {
   explicit RunDisplay(bool on) : on_(on) {}
 
   bool is_live() const;  // there is a terminal
-  // On a terminal in place, else a line of its own.
+  // Rewrites the live line on a terminal; elsewhere prints a new line.
   void progress(const data::Loader& loader, const RunProgress& now) const;
   // `where`: "epoch 2/10".
   void line(const ScalarRecord& record, const std::string& where, const std::string& skipped) const;

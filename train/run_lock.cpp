@@ -367,7 +367,7 @@ void RunLock::remove_leftovers() {
         remove_path(entry, directory_, files_);
       }
     } catch (const Error&) {
-      // Its owner has just removed it.
+      // The owner of the file has just removed it.
     }
   }
 }

@@ -3,11 +3,11 @@
 // RUN/lock is a file that says who the owner is: host, boot, process id namespace, process id and
 // start time. It is made by a rename that fails if the name is taken, so exactly one process gets
 // it. A lock that a dead process left is replaced. On the owner's machine (the same boot and the
-// same process id namespace) dead means that the process ended. From elsewhere, for example another
+// same process id namespace) dead means that the process ended. On another machine, for example a
 // node with the same network file system, it means that the owner has not touched the file for
-// `stale_seconds`; a thread of the owner touches it every `heartbeat_seconds`. The age of the file
-// is measured by the clock of its file system. An owner that was stopped longer than that (SIGSTOP,
-// a suspended machine) may lose the lock to another machine: check_held() then throws.
+// `stale_seconds`; a thread of the owner touches it every `heartbeat_seconds`. The clock of the
+// file system measures the age of the file. An owner that was stopped longer than that (SIGSTOP, a
+// suspended machine) may lose the lock to another machine: check_held() then throws.
 #pragma once
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/fork.h>
@@ -55,7 +55,7 @@ class RunLock {
   void check_held();
   // Tokens of the last dead processes that had the lock before.
   const std::vector<std::string>& earlier() const { return options_.self.earlier; }
-  // True if a living process has the lock of the directory, by the rules above. Takes nothing.
+  // True if a living process has the lock of the directory, by the rules above. Does not take it.
   static bool is_held(const std::string& directory);
   // True for the lock and for files that taking it may leave in the directory.
   static bool is_name_of_lock(const std::string& name);

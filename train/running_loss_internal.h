@@ -1,5 +1,5 @@
-// A sum of losses that does not make a device wait: on a GPU the losses of the last steps stay in a
-// buffer there, which is read when it is full or when total() is called.
+// RunningLoss: a sum of losses that does not wait for a device. On a GPU the losses of the last
+// steps stay in a buffer there, which is read when it is full or when total() is called.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -2,8 +2,8 @@
 // samples caused an overflow at the floor, and whether the run continues in full precision.
 // Internal to train.
 //
-// On the CPU it asks at every step. On a device each question is a wait, so it asks only at some
-// steps, which do not depend on the clock.
+// On the CPU it asks at every step. On a device each question waits, so it asks only at some steps,
+// which do not depend on the clock.
 #pragma once
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/scaler_notes.h>

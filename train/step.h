@@ -2,8 +2,8 @@
 //
 //   .step = [](Net& net, const data::Batch& batch) -> train::StepOutput {
 //     const Tensor y = net(batch["x"]);
-//     return {.loss = mse_loss(y, batch["y"]), .output = y, .log = {{"mae", l1_loss(y,
-//     batch["y"])}}};
+//     return {.loss = mse_loss(y, batch["y"]), .output = y,
+//             .log = {{"mae", l1_loss(y, batch["y"])}}};
 //   }
 #pragma once
 #include <binade/nn/module.h>
@@ -49,8 +49,8 @@ struct StepOutput {
   // validation_NAME in metrics.jsonl. Every batch logs the same names.
   std::vector<std::pair<std::string, LogValue>> log = {};
   NamedTensors outputs = {};  // further results, for metrics and predict(): [N, ...] each
-  // The weight of this batch in means over batches: for a loss that is a mean over other things
-  // than samples, such as the tokens of a padded batch. 0: the number of samples.
+  // The weight of this batch in means over batches. Set it if the loss is not a mean over samples,
+  // but for example over the tokens of a padded batch. 0: the number of samples.
   double weight = 0;
 };
 

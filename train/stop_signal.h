@@ -1,6 +1,6 @@
 // StopSignal: lets a run end cleanly. While one exists, SIGINT and SIGTERM are recorded and do not
-// end the process; another one more than a second later ends it as usual. (Before that it may be
-// the same signal twice: a terminal signals every process of a job, and the launcher forwards its
+// end the process; another one more than a second later ends it as usual. (An earlier one may be
+// the same signal again: a terminal signals every process of a job, and the launcher forwards its
 // own.)
 #pragma once
 
@@ -8,7 +8,7 @@ namespace binade::train {
 
 class StopSignal {
  public:
-  // With `on` false nothing happens.
+  // If `on` is false, it does nothing.
   explicit StopSignal(bool on);
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;

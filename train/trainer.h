@@ -1,8 +1,8 @@
 // Trainer: the training loop around a step. The user writes the step itself, from a batch to a
 // loss.
 //
-//   train::Trainer trainer({.model = model, .optimizer = adam, .scaler = &scaler, .schedule =
-//   &schedule},
+//   train::Trainer trainer({.model = model, .optimizer = adam, .scaler = &scaler,
+//                           .schedule = &schedule},
 //                          {.epochs = 10, .run = "runs/1"});
 //   trainer.fit(train_loader, &validation_loader);
 //   train::Evaluation test = trainer.test(test_loader);
@@ -14,7 +14,8 @@
 // An overflow at the floor of the loss scale does what the scaler's AtFloor says; its error names
 // the samples of the batch. With AtFloor::fp32 the run continues in full precision, without a loss
 // scale: weights take the values of their masters, and an overflow in f32 is an error. A device is
-// read every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for bit.
+// asked every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for
+// bit.
 //
 // With a group of ranks (TrainerOptions::group) each has its own Trainer, model and loaders:
 // gradients are averaged by dist/parallel/distributed_data_parallel.h, so the batch of a step is
@@ -22,17 +23,17 @@
 // them; only rank 0 prints and writes the run directory. Each rank has its own batch norm
 // statistics; running statistics are averaged before they are used or saved.
 //
-// What validation means is the user's: validation_step, or the step itself under a NoGradGuard in
-// evaluation mode, and objects that measure its outputs (train/metrics/metric.h). The weights of
+// The user defines the validation: validation_step, or else the step itself under a NoGradGuard in
+// evaluation mode, and metrics that measure its outputs (train/metrics/metric.h). The weights with
 // the best monitored value are kept, saved and restored at the end.
 //
 // A run directory holds metrics.jsonl and checkpoint/ (train/run_directory.h,
 // train/checkpoint_store.h); one process at a time uses it. A resumed run continues bit for bit,
 // also in the middle of an epoch: weights, moments, scaler, schedule, random numbers, position in
 // the data and the sums of the metrics are in the checkpoint. It may have another number of ranks;
-// in the middle of an epoch ranks x batch must be the same. The data sets must be the same ones
-// (data/identity.h): others, other labels and another order are refused by fit(). A state that is
-// not finite is never saved: the checkpoint before it stays, with a warning.
+// in the middle of an epoch ranks x batch must be the same. fit() throws if the data sets, their
+// labels or their order differ (data/identity.h). A state that is not finite is never saved: the
+// earlier checkpoint stays, with a warning.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/loop/options.h>
@@ -73,11 +74,11 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Puts the model into training mode (but for keep_eval), then trains until the first limit of the
+  // Puts the model into training mode (except keep_eval), then trains until the first limit of the
   // options or until the monitored value has not improved for `patience` validations, then restores
-  // the weights of the best one. Without a monitored value the last weights stay. Mistakes that can
-  // be seen before the first step are errors there. Once per run: after its end a further call is
-  // an error; after a signal it goes on.
+  // the weights with the best value. Without a monitored value the last weights stay. Mistakes that
+  // can be seen before the first step are errors at once. After the end of the run another call is
+  // an error; after a signal another call goes on.
   void fit(data::Loader& train, data::Loader* validation = nullptr);
   // Runs the validation step over the loader, with the model in evaluation mode.
   Evaluation validate(data::Loader& loader);
@@ -106,8 +107,8 @@ class Trainer {
   const NamedValues& values() const;
   optim::Optimizer& optimizer(size_t phase = 0) const;
   Ema* ema() const;  // null without one
-  // The number of steps that were replays of a graph; the reason why steps are not, empty if they
-  // can be.
+  // graph_replays() is the number of steps that were replays of a graph; why_no_graph() says why
+  // steps cannot be replays and is empty if they can.
   int64_t graph_replays() const;
   const std::string& why_no_graph() const;
 

@@ -16,7 +16,7 @@ namespace binade::train {
 class Shadow;
 class StopSignal;
 
-// Throw what is wrong with the options, before anything is made or opened.
+// Throws an error for invalid options, before anything is made or opened.
 TrainerOptions checked(TrainerOptions options);
 void check_parts(const RunParts& parts, const TrainerOptions& options);
 // Throws if a phase would take part in none of the `steps` steps of a run. (The lens and the shadow

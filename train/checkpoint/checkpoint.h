@@ -9,13 +9,13 @@
 //         train::save_checkpoint(run, model, adam, scaler, schedule, generator(), at);
 //       }
 //
-// The parts are those of train/checkpoint/part.h, in the same order (or under the same names) in
-// both calls. With all that the loop depends on among them, a resumed loop continues bit for bit.
+// train/checkpoint/part.h lists the kinds of parts. Both calls take them in the same order, or
+// under the same names. If they include all that the loop depends on, it resumes bit for bit.
 //
 // The protocol is the Trainer's (train/checkpoint_store.h, train/run_directory.h): checkpoints are
-// in RUN/checkpoint, written beside and renamed, with checksums; the newest that verifies is
-// loaded, the `keep` newest stay; one process at a time uses RUN, from its first call for it until
-// its end or close_checkpoints(). Calls for one RUN may not overlap.
+// in RUN/checkpoint, with checksums, and are written under another name and renamed. The newest one
+// that verifies is loaded; the `keep` newest stay. One process at a time uses RUN, from its first
+// call until its end or close_checkpoints(). Calls for one RUN may not overlap.
 #pragma once
 #include <binade/train/checkpoint/part.h>
 
@@ -32,8 +32,8 @@ namespace binade::train {
 
 struct CheckpointOptions {
   std::string path;  // RUN
-  // For the first call of a process, as in TrainerOptions: continue the run in RUN; or move it to
-  // RUN.replaced-N and begin anew. With neither, RUN must be new or empty.
+  // For the first call of a process, as in TrainerOptions. resume continues the run in RUN;
+  // overwrite moves it to RUN.replaced-N and begins anew. With neither, RUN must be new or empty.
   bool resume = true;
   bool overwrite = false;
   int keep = 2;  // checkpoints
@@ -46,9 +46,9 @@ struct CheckpointOptions {
   std::map<std::string, std::string> settings = {};
   bool force = false;
   // save_checkpoint() copies the parts to host memory and returns; a thread writes the copy by the
-  // same protocol. The next call for RUN, and close_checkpoints(), wait for it and throw its error;
-  // a process that ends without waits too, and its error is a warning. The last save of a loop
-  // should be one without.
+  // same protocol. The next call for RUN, and close_checkpoints(), wait for it and throw its error.
+  // The end of the process waits too, but only warns of an error: the last save of a loop should
+  // not be asynchronous.
   bool async_save = false;
   // All ranks of the run, which then make each call together; rank 0 reads and writes, and its
   // numbers, text and random state become those of all. Null: this process alone.
@@ -62,10 +62,10 @@ concept AsCheckpointPart = std::convertible_to<T&&, CheckpointPart>;
 template <class T>
 concept PathOfRun = std::convertible_to<const T&, std::string>;
 
-// Saves the parts. Returns false, with a warning, if a tensor is not finite: nothing is saved then,
-// and the checkpoint before stays. An Error if RUN has a checkpoint that this process has neither
-// written nor loaded (load_checkpoint() comes first), or if it cannot be written: then too the
-// checkpoints before stay.
+// Saves the parts. Returns false, with a warning, if a tensor is not finite: nothing is saved then.
+// Throws an Error if RUN has a checkpoint that this process has neither written nor loaded (call
+// load_checkpoint() first), or if the new one cannot be written. Earlier checkpoints stay in all
+// these cases.
 bool save_checkpoint(const CheckpointOptions& options, const std::vector<CheckpointPart>& parts);
 
 // Loads the newest checkpoint into the parts; false if there is none, and with `resume` off. One
@@ -103,9 +103,9 @@ bool load_checkpoint(const Path& path, Parts&&... parts) {
 // have the same one. The Trainer writes such a hash to metrics.jsonl as "state_hash".
 std::string state_hash(const std::vector<CheckpointPart>& parts);
 
-// Gives RUN back before the process ends: another one may use it, and the next call here is a first
-// one again. Throws the error of a save in the background. Nothing happens if no call was made for
-// it.
+// Releases RUN before the process ends: another process may use it, and the next call here counts
+// as a first call. Throws the error of a save in the background. Does nothing if no call was made
+// for RUN.
 void close_checkpoints(const std::string& path);
 
 }  // namespace binade::train

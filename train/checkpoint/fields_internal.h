@@ -47,7 +47,7 @@ void add_settings(Fields& fields, const Fields& settings);
 // Throws one error that lists every setting which differs from the checkpoint's; with `force` it
 // warns.
 void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool force);
-// Throws because the data are others than before, or warns with `force`.
+// Throws because the data differ from the checkpoint's; with `force` it warns.
 void refuse_other_data(const std::string& difference, const std::string& what, bool force);
 
 }  // namespace binade::train::manifest

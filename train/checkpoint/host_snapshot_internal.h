@@ -9,7 +9,7 @@
 
 namespace binade::train {
 
-// On the same device, and on the CPU.
+// Copies on the same device, and on the CPU.
 NamedTensors copies(const NamedTensors& tensors);
 NamedTensors host_copies(const NamedTensors& tensors);
 
@@ -24,18 +24,18 @@ using StateParts = std::vector<StatePart>;
 class HostSnapshot {
  public:
   HostSnapshot() = default;
-  // Waits. A child of fork() leaves all to its parent.
+  // Waits. In a child of fork() it does nothing: the copies are the parent's.
   ~HostSnapshot();
   HostSnapshot(const HostSnapshot&) = delete;
   HostSnapshot& operator=(const HostSnapshot&) = delete;
 
   // Copies, after all work on the current streams so far and before all later work. Tensors of a
-  // device are copied to pinned memory, for which the host does not wait. If the system has no more
-  // of that, there is one warning, and the host waits for the rest.
+  // device are copied to pinned memory; the host does not wait for these copies. If the system has
+  // no more pinned memory, there is one warning, and the host waits for the other copies.
   // REQUIRES: nobody reads the copy before.
   void take(const StateParts& parts);
-  // The copy, when it has arrived. Throws the faults that kernels have reported since. Any thread
-  // may call it, but not while another takes.
+  // Waits for the copy and returns it. Throws the faults that kernels have reported since. Any
+  // thread may call it, but not while another calls take().
   const StateParts& parts() const;
 
  private:

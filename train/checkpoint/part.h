@@ -35,8 +35,8 @@ namespace binade::train {
 class Ema;
 
 // The next batch to train on: loader.epoch(position.epoch, position.batch). With a loader the
-// checkpoint also remembers its data (data/identity.h): other data are refused, and in mid-epoch
-// another batch size (of all shards) too.
+// checkpoint also keeps the identity of its data (data/identity.h). It is an error to resume on
+// other data, or in the middle of an epoch with another batch size (of all shards).
 struct LoaderPosition {
   int64_t epoch = 0, batch = 0;
   const data::Loader* loader = nullptr;
@@ -48,8 +48,8 @@ class PartObject;  // train/checkpoint/part_internal.h
 
 class CheckpointPart {
  public:
-  // Not explicit: save_checkpoint(path, model, adam, scaler). REQUIRES: the object outlives the
-  // part. A model is saved with its values (masters where there are some) and buffers, an optimizer
+  // Implicit, for save_checkpoint(path, model, adam, scaler). REQUIRES: the object outlives the
+  // part. A model is saved with its values (masters where there are any) and buffers, an optimizer
   // with masters, moments, rates and counts. Generator: generator() of this thread, or your own.
   CheckpointPart(nn::Module& model) : CheckpointPart("", model) {}                    // NOLINT
   CheckpointPart(optim::Optimizer& optimizer) : CheckpointPart("", optimizer) {}      // NOLINT

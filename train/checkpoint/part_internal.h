@@ -18,15 +18,15 @@ struct PartContent {
   manifest::Fields fields = {};
 };
 
-// Loading must know this beside the content.
+// Options of loading a part.
 struct PartLoad {
   bool force = false;  // other data are a warning
 };
 
 class PartObject {
  public:
-  // The order of loading: an optimizer sets the masters of a model, and its rates count, whatever a
-  // schedule set; a plateau reads them.
+  // The order of loading. An optimizer comes after a model, whose masters it sets, and after a
+  // schedule, since its rates replace the schedule's; a plateau, which reads the rates, comes last.
   enum class Order : uint8_t { model, schedule, optimizer, other };
 
   PartObject(const char* kind, const void* address, Order order)
@@ -61,9 +61,9 @@ struct NamedPart {
   PartObject* object;
 };
 
-// Throws if an optimizer or Ema is of a model that is not among the models, or a schedule of an
-// optimizer that is not among the optimizers: they would be restored beside other weights than
-// their own. `call` is for the message.
+// Throws if the model of an optimizer or Ema is not among the parts, or the optimizer of a
+// schedule: they would be restored together with weights that are not theirs. `call` is for the
+// message.
 void check_relations(const std::vector<NamedPart>& parts, const char* call);
 
 }  // namespace binade::train

@@ -17,12 +17,12 @@ struct BatchFinderOptions {
   // Bytes in tensors that a step may reach; 0: `share` of memory_room() of the model's device (RAM,
   // control group and set_memory_limit(), or the device's memory).
   int64_t limit = 0;
-  double share = 0.9;               // leaves room for what does not come from the allocator
+  double share = 0.9;               // leaves room for memory that the allocator does not count
   int64_t multiple = 1;             // of the size: 8 for tensor cores
   int64_t most = int64_t{1} << 16;  // of a loader at most its samples
   int64_t look = 16;  // batches of the loader among which the largest samples are sought; 0: all
-  // What the Loader holds besides the batch of the step, which counts where it is in the same
-  // memory as the model: batches of `prefetch`. Set by find_batch() from a loader.
+  // The batches that the Loader prefetches, besides the batch of the step. They count if they are
+  // in the same memory as the model. find_batch() sets this from a loader.
   int64_t batches_held = 0;
 };
 

@@ -1,6 +1,6 @@
-// The parts that the finders train for a few steps: the batch size, the learning rate, the noise
-// scale of the gradients and the forecast of memory. Afterwards everything is as before, bit for
-// bit: weights, masters, buffers, moments, counts, loss scale, random numbers and modes.
+// The parts that the finders (of batch size, learning rate, noise scale and memory) train for a few
+// steps. Afterwards everything is as before, bit for bit: weights, masters, buffers, moments,
+// counts, loss scale, random numbers and modes.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/optim/loss_scaler.h>

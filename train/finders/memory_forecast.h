@@ -1,16 +1,16 @@
-// The memory of a training step before the first step: what weights, gradients, masters and moments
-// take, what each module saves for its backward, and the peak.
+// Forecasts the memory of a training step: the bytes of weights, gradients, masters and moments, of
+// the values that each module saves for its backward, and the peak.
 //
 //   train::BatchMaker batches(first_batch);
-//   const train::MemoryModel model = train::measure_memory({.model = net, .optimizer = adam},
-//   batches); std::puts(to_string(model.at(256)).c_str());
+//   const auto model = train::measure_memory({.model = net, .optimizer = adam}, batches);
+//   std::puts(to_string(model.at(256)).c_str());
 //   model.largest_batch(memory_room(device).bytes);
 //
 // Three steps on smaller batches are run and undone (StateSnapshot). All blocks of two of them are
 // matched; a block's size is linear in the batch, so every allocation of a larger step is known,
-// and with the rounding of the allocator also its peak. Not foreseen: an op that takes another
+// and with the rounding of the allocator also its peak. It cannot foresee that an op takes another
 // algorithm, with another workspace, for a larger batch. Workspaces of other threads count as if
-// they coincided the way they did in the probe; whether they do is chance.
+// they overlapped in time as in the trial steps, which is a matter of chance.
 #pragma once
 #include <binade/core/device/device_stats.h>
 #include <binade/train/finders/finder_parts.h>
@@ -60,8 +60,8 @@ class MemoryModel {
   std::unique_ptr<Measured> measured_;
 };
 
-// Runs steps of `unit`, 2 `unit` and 3 `unit` samples; `unit` is best a quarter of the batch in
-// question. Throws what the step throws.
+// Runs steps of `unit`, 2 `unit` and 3 `unit` samples; a quarter of the batch in question is best
+// for `unit`. Throws what the step throws.
 MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t unit = 8);
 
 }  // namespace binade::train

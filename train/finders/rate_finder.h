@@ -5,7 +5,7 @@
 //   const train::FoundRate found = train::find_rate({.model = net, .optimizer = sgd}, loader);
 //
 // Everything is restored bit for bit. The rate that is found holds for this batch size; for another
-// one, scale_rate() and a warm-up.
+// size use scale_rate() and a warm-up.
 #pragma once
 #include <binade/train/finders/finder_parts.h>
 
@@ -25,9 +25,9 @@ struct RateFinderOptions {
 
 struct FoundRate {
   double rate = 0;  // where the smoothed loss falls fastest (per decade of the rate); 0: none
-  double at_least_loss = 0;  // the rate of the smallest smoothed loss: too large already
+  double at_least_loss = 0;  // the rate at the smallest smoothed loss, which is already too large
   std::vector<double> rates, losses, smoothed;  // per step
-  std::string stopped = {};                     // why before the last step
+  std::string stopped = {};                     // why the test ended before its last step
 };
 
 // Groups of the optimizer keep their ratios. Goes through the data from epoch 0, and on into the

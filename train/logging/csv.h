@@ -2,9 +2,9 @@
 // without a value are empty; numbers are in their shortest form that reads back equal, or nan, inf
 // and -inf. Lines end in "\n". Texts, histograms and images are not written.
 //
-// A name that comes later becomes a column at the end, for which the file is written again; with
-// `columns` set it is an error. A line that a crash has cut goes to FILE.cut when the run is
-// resumed.
+// A name that comes later becomes a column at the end, and the file is written again; if `columns`
+// is set, a new name is an error. When the run is resumed, a line that a crash has cut goes to
+// FILE.cut.
 #pragma once
 #include <binade/train/logging/logger.h>
 

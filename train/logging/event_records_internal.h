@@ -23,9 +23,9 @@ struct EventHistogram {
   std::vector<double> limits, counts;
 };
 
-// Whole records.
+// The functions below return whole records.
 std::string version_record(double seconds);  // the first one of a file
-// Events of this and later steps in files before are void.
+// Says that events of this and later steps in earlier files are void.
 std::string start_record(const EventTime& time);
 std::string scalars_record(const EventTime& time, const NamedValues& values);
 std::string histogram_record(const EventTime& time, std::string_view tag, const EventHistogram& h);

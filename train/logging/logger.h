@@ -1,5 +1,5 @@
-// Logger: where the numbers of a run go. JsonLines, Csv and TensorBoard are loggers; one of your
-// own overrides what it wants to have, and gets nothing else:
+// Logger: receives the numbers of a run. JsonLines, Csv and TensorBoard are loggers. A logger of
+// your own overrides the functions whose data it wants:
 //
 //   class Print : public train::Logger {
 //    public:
@@ -13,10 +13,10 @@
 //     }
 //   };
 //
-// A run calls start(), then the others in the order of the steps, then finish(). After a return to
-// a checkpoint, and in a resumed run, start() says which steps come again. Only rank 0 writes: on
-// other ranks every call does nothing. What is not written, because the disk is full for example,
-// is an error of the call; what was written before stays whole. One thread at a time.
+// A run calls start(), then the other functions in the order of the steps, then finish(). After a
+// return to a checkpoint, and in a resumed run, start() says which steps come again. Only rank 0
+// writes: on other ranks every call does nothing. If a write fails, for example because the disk is
+// full, the call throws; earlier lines stay whole. One thread at a time may use a logger.
 #pragma once
 #include <binade/core/io/file_system.h>
 #include <binade/core/tensor/tensor.h>
@@ -35,16 +35,16 @@ struct Image;
 
 namespace binade::train {
 
-// How a log begins or goes on.
+// Says how a log begins or goes on.
 struct LogStart {
-  // The run's; files with a relative path are in it. It is made if it does not exist. Empty: the
-  // working directory.
+  // The run directory; files with a relative path are in it. It is made if it does not exist.
+  // Empty: the working directory.
   std::string directory = {};
-  // Where the files are. Null: the machine's, but no link below `directory` is followed. REQUIRES:
-  // it outlives the logger.
+  // The file system. Null: the machine's, but no link below `directory` is followed. REQUIRES: it
+  // outlives the logger.
   FileSystem* files = nullptr;
-  // The log goes on after `step`: what it has of later steps goes to FILE.cut (TensorBoard: is
-  // marked as void). If not, that holds for all it has.
+  // If true, the log goes on after `step`: lines of later steps go to FILE.cut (TensorBoard: are
+  // marked as void). If false, all existing lines do.
   bool resumed = false;
   int64_t step = 0;  // steps done
   int rank = 0;
@@ -76,7 +76,7 @@ class Logger {
   void histogram(int64_t step, const std::string& tag, const Tensor& x);  // waits for a device
   void image(int64_t step, const std::string& tag, const data::Image& image);
   void text(int64_t step, const std::string& tag, const std::string& text);
-  // The last lines are on disk afterwards. A further start() goes on.
+  // Afterwards the last lines are on disk. Another start() continues the log.
   void finish();
 
  protected:
@@ -101,7 +101,7 @@ class Logger {
   std::shared_ptr<FileSystem> own_files_;  // of start() without any
 };
 
-// A logger in a list: made of a logger, which is moved, or of a shared_ptr. Null when empty.
+// A logger in a list, made from a logger, which is moved, or from a shared_ptr. May be null.
 class LoggerPtr {
  public:
   LoggerPtr() = default;

@@ -4,9 +4,9 @@
 // percent wide); elements that are NaN or infinite are left out of it and counted by the scalar
 // TAG/not_finite. Images are PNG. Texts are Markdown.
 //
-// Every start() begins a new file in the folder, whose first event says from which step on the
-// earlier files are void. A record that a crash has cut is the last one of its file, where a reader
-// stops.
+// Every start() begins a new file in the folder. Its first event says from which step on the
+// earlier files are void. A record that a crash has cut is the last one of its file; a reader stops
+// there.
 #pragma once
 #include <binade/train/logging/logger.h>
 

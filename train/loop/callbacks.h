@@ -63,7 +63,7 @@ struct RunView {
 };
 
 // Functions for some of the events; the others are empty. They run on every rank, in the thread of
-// fit(). What one throws ends fit().
+// fit(). An exception from one ends fit().
 struct Callbacks {
   using Function = std::function<void(const RunView& run)>;
   Function train_start = {}, train_end = {}, epoch_start = {}, epoch_end = {}, step = {},

@@ -10,11 +10,11 @@ namespace binade::train {
 
 class Monitor {
  public:
-  // Throws if the mode cannot be told, or is not that of the plateau.
+  // Throws if the mode is not known, or differs from the plateau's.
   Monitor(const TrainerOptions& options, const RunParts& parts);
 
-  // Before the first step. `known` has the keys of a validation, null if nothing is known of them;
-  // `validates`: there is validation data. Throws if the key cannot come.
+  // Call it before the first step. `known` has the keys that a validation gives, or is null if they
+  // are not known; `validates`: there is validation data. Throws if the key cannot come.
   void begin(bool validates, const NamedValues* known);
   bool is_on() const { return on_; }  // after begin()
   const std::string& key() const { return key_; }
@@ -28,7 +28,7 @@ class Monitor {
   bool validation_logs_;  // the validation logs the names that training logs
 };
 
-// Throws: the key is none of those there are.
+// Throws an error that says that the key does not exist and lists the known keys.
 [[noreturn]] void refuse_monitor(const std::string& key, const NamedValues& known);
 
 }  // namespace binade::train

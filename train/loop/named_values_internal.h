@@ -1,4 +1,4 @@
-// Finding numbers by name. Internal to train.
+// Functions that find numbers by name. Internal to train.
 #pragma once
 #include <binade/kernels/base/error.h>
 #include <binade/train/metrics/named_values.h>
@@ -23,7 +23,7 @@ inline std::string list_value_names(const NamedValues& values) {
   return list.empty() ? "none" : list;
 }
 
-// An error names what there is.
+// Returns the number of this name; else throws an error that lists the names.
 inline double value_of(const char* where, const NamedValues& values, const std::string& name) {
   const double* value = find_value(values, name);
   check(value != nullptr, where, ": got no value named '", name,

@@ -22,33 +22,33 @@ enum class StepGraph : uint8_t {
        // tensors, and it must not read any
 };
 
-// The action of a run whose loss, gradients or weights are not finite. Weights are looked at before
-// each checkpoint and at the end of each epoch, in every precision: once one is NaN, no step mends
-// it. Losses and gradients in f16 may overflow, so with a loss scaler its own rule holds for them
-// (AtFloor); the other sentences about them are for runs without one.
+// What a run does if its loss, gradients or weights are not finite. Weights are checked before each
+// checkpoint and at the end of each epoch, in every precision: once one is NaN, no step mends it.
+// With a loss scaler, the scaler's own rule (AtFloor) holds for losses and gradients, since they
+// may overflow in f16; the sentences about them below are for runs without a scaler.
 //   error:     Diverged names the step and the first tensor that is not finite. On the CPU it comes
 //              before the update, and the tensor is found by running the step once more under an
 //              AnomalyGuard; on a device losses are read every 256 steps, before a checkpoint and
 //              at the end of an epoch.
 //   skip:      a step with such a loss or gradient is not applied: weights, moments and schedule
-//              stay as they were, running statistics that are not finite are put back, and the
-//              metrics count the step. Weights are an error all the same.
+//              stay as they were, running statistics that are not finite are restored, and the
+//              metrics count the step. Weights that are not finite are still an error.
 //   roll_back: the run returns to its newest checkpoint and goes on with a smaller learning rate
 //              (RollBackOptions), also if the loss scale is at its floor or if the loss of the
 //              validation is not finite. A run directory is needed.
 //   ignore:    the run goes on.
-// skip and roll_back read every gradient once more per step, as a loss scaler does. An epoch of
-// which no step was applied is an error unless the loss scale may still fall; so is a run.
+// skip and roll_back read every gradient once more per step, as a loss scaler does. An epoch or a
+// run in which no step was applied is an error, unless the loss scale may still fall.
 enum class OnNan : uint8_t { error, skip, roll_back, ignore };
 
-// With OnNan::roll_back. The count and the rates are in the checkpoints: a resumed run knows them.
+// Options for OnNan::roll_back. Checkpoints hold the count and the rates for a resumed run.
 struct RollBackOptions {
-  double factor = 0.5;  // of all learning rates, also those of the schedule to come; below 1
+  double factor = 0.5;  // multiplies all learning rates, also the schedule's later ones; below 1
   int64_t most = 3;     // in the whole run; then it ends with the error
 };
 
-// When the Trainer validates. With `steps` it is after so many steps each time and at the end of
-// the run; the ends of epochs have lines of metrics without a validation then.
+// When the Trainer validates. With `steps` it validates each time after so many steps and at the
+// end of the run; lines of metrics at the ends of epochs then have no validation.
 struct ValidateEvery {
   int64_t epochs = 1;
   int64_t steps = 0;  // 0: by epochs
@@ -59,8 +59,8 @@ struct LimitBatches {
   int64_t train = 0, validation = 0, test = 0;
 };
 
-// Whether a smaller or a larger monitored value is better. automatic: known for losses, errors and
-// the metrics of train/metrics; for other names it is an error that asks for the mode.
+// Says whether a smaller or a larger monitored value is better. automatic knows it for losses,
+// errors and the metrics of train/metrics; for other names an error asks for the mode.
 enum class Mode : uint8_t { automatic, min, max };
 
 struct TrainerOptions {
@@ -75,8 +75,8 @@ struct TrainerOptions {
   // Directory for metrics and checkpoints; empty: none. A directory that is not empty is an error,
   // unless `resume` or `overwrite` says what to do with the run in it (train/run_directory.h).
   std::string run = {};
-  // From the newest good checkpoint of `run`. Without any it begins anew; if there are some and
-  // none can be read, that is an error (train/checkpoint_store.h).
+  // Resumes from the newest good checkpoint of `run`. Without checkpoints the run begins anew; if
+  // none of them can be read, that is an error (train/checkpoint_store.h).
   bool resume = false;
   bool overwrite = false;  // move the earlier run in `run` to RUN.replaced-N and begin anew
   // Resume although the settings or the data differ from the checkpoint's: a warning names the
@@ -84,8 +84,8 @@ struct TrainerOptions {
   bool force = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   // A thread writes the checkpoints from a copy of weights and optimizer states in host memory,
-  // while training goes on; a step waits for the copy (on a device the host does not), and for the
-  // save before. An error of a save comes with the next one, or at the end of fit(), which waits.
+  // while training goes on. A step waits for the copy (not for a copy from a device) and for the
+  // previous save. The next save, or the end of fit(), throws the error of a save.
   bool async_save = false;
   bool progress = true;  // a line on standard output per epoch, a live one on a terminal
   // In a run with phases each has its own step instead.
@@ -106,10 +106,10 @@ struct TrainerOptions {
   Mode mode = Mode::automatic;
   ValidateEvery validate_every = {};
   LimitBatches limit_batches = {};
-  // Trains on this many batches only, the same ones in every epoch, and validates on them: a model
-  // that cannot learn them by heart has a mistake. 0: off.
+  // Trains on this many batches only, the same ones in every epoch, and validates on them. A model
+  // that cannot overfit them has a mistake. 0: off.
   int64_t overfit_batches = 0;
-  // Batches of validation that run before the first step, so that a mistake in it comes at once.
+  // Batches of validation that run before the first step, to find mistakes in the validation early.
   // They change neither weights, buffers, random numbers nor metrics. 0: none.
   int64_t sanity_batches = 2;
   std::vector<Callbacks> callbacks = {};
@@ -118,9 +118,9 @@ struct TrainerOptions {
   // only at validations and ends of epochs.
   int64_t log_every = 0;
   bool log_norms = false;  // gradient_norm (before clipping) and weight_norm in each line
-  // Before an optimizer is made the model is moved and converted; f16 without a scaler gets a
-  // dynamic one. If the optimizer exists already, a model that differs is an error. Not given: the
-  // model stays as it is. Batches are copied to the model's device in any case.
+  // The model is moved and converted before an optimizer is made; f16 without a scaler gets a
+  // dynamic one. If the optimizer exists already, a model with another precision or device is an
+  // error. Empty: the model stays as it is. Batches are always copied to the model's device.
   std::optional<Precision> precision = std::nullopt;
   std::optional<Device> device = std::nullopt;
   // Patterns of module paths that stay in evaluation mode while the run trains, with all below
@@ -128,8 +128,8 @@ struct TrainerOptions {
   // names: "body", "**.bn*". One that matches nothing is an error.
   std::vector<std::string> keep_eval = {};
   StepGraph graph = StepGraph::automatic;
-  // How f16 and bf16 weights without masters are updated (Optimizer::set_low_updates), by every
-  // optimizer of the run; the seed is of stochastic rounding. A resumed run must give the same.
+  // How every optimizer of the run updates f16 and bf16 weights without masters
+  // (Optimizer::set_low_updates), and the seed of stochastic rounding. Equal in a resumed run.
   LowUpdates low_updates = LowUpdates::nearest;
   uint64_t low_updates_seed = 0;
   OnNan on_nan = OnNan::error;
@@ -143,11 +143,11 @@ struct TrainerOptions {
   bool report = true;
   // Each step's line in RUN/scaler.jsonl gets the sizes of its gradients (train/precision/
   // scaler_log.h), which `binade replay` needs. Reads each gradient once more; on the CPU a step
-  // that overflowed runs again, so a step of your own must have no effects beside the model's.
+  // that overflowed runs again, so a step of your own must change nothing but the model.
   bool record_gradients = false;
-  // Every `shadow` steps a step runs beside itself in f64 (train/precision/shadow.h), before it is
-  // taken: lines in RUN/shadow.jsonl, and RUN/shadow.html at the end of fit(). A step of your own
-  // must have no effects beside the model's. On one rank, without phases. 0: never.
+  // Every `shadow` steps a step is first run in f64 too (train/precision/shadow.h). Writes lines to
+  // RUN/shadow.jsonl, and RUN/shadow.html at the end of fit(). A step of your own must change
+  // nothing but the model. Only on one rank and without phases. 0: never.
   int64_t shadow = 0;
   // Keeps the first step whose loss or gradients are not finite in RUN/blackbox.safetensors
   // (train/precision/black_box.h). On the CPU, on one rank; the step runs again, as above.
@@ -162,8 +162,8 @@ struct TrainerOptions {
   bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
-  // Words for the lines of validations and epochs, such as {"augment", "crop"}. They change
-  // nothing.
+  // Words for the lines of validations and epochs, such as {"augment", "crop"}. They do not change
+  // the run.
   std::vector<std::pair<std::string, std::string>> notes = {};
 };
 

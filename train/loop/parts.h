@@ -86,8 +86,8 @@ class EmaPart {
 // One of several optimizers that take turns in a step, such as generator and discriminator of a
 // GAN. The phases of a step run in their order, each on the batch (with accumulation: on all of its
 // micro-batches, before the next phase begins): forward, backward, update. While a phase runs, only
-// the parameters of its own optimizer want gradients; all others below the model are frozen, so the
-// generator's backward leaves nothing in the discriminator.
+// the parameters of its own optimizer get gradients; all others below the model are frozen, so the
+// generator's backward leaves no gradients in the discriminator.
 //
 //   .phases = {{.name = "discriminator", .optimizer = adam_d, .step = train_discriminator},
 //              {.name = "generator", .optimizer = adam_g, .step = train_generator}}
@@ -103,7 +103,7 @@ struct TrainingPhase {
   int64_t every = 1;  // runs in every n-th step only
 };
 
-// Scaler, schedules and Ema are optional. There is an optimizer, or there are phases.
+// Scaler, schedules and Ema are optional. Give either an optimizer or phases.
 struct TrainingParts {
   nn::Module& model;
   OptimizerPart optimizer = {};
@@ -112,8 +112,8 @@ struct TrainingParts {
   // Gets the monitored value (TrainerOptions::monitor) each time there is one, or the training loss
   // at the end of each epoch if nothing is monitored. With phases it belongs to the first one.
   PlateauPart plateau = {};
-  // Updated after each step. Validation, test and predict() use the averages, and at the end of
-  // fit() the model gets them: those of the best validation, or the last ones without validation.
+  // Updated after each step. Validation, test and predict() use the averages. At the end of fit()
+  // the model gets the averages of the best validation, or without validation the last ones.
   EmaPart ema = {};
   std::vector<TrainingPhase> phases = {};
 };

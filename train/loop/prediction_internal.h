@@ -1,4 +1,4 @@
-// Prediction joins the outputs of batches. Internal to train.
+// Prediction: joins the outputs of batches. Internal to train.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/step.h>
@@ -7,8 +7,8 @@ namespace binade::train {
 
 class Prediction {
  public:
-  // Takes output and outputs, to the CPU. Throws if there are none, if a name is not that of the
-  // batches before or comes twice, and if a tensor does not have a row per sample.
+  // Copies output and outputs to the CPU. Throws if there are none, if the names differ from those
+  // of earlier batches, if one comes twice, or if a tensor does not have one row per sample.
   void add(const StepOutput& output, const data::Batch& batch);
   // The rows of all batches by name, in the order of the data set, and "indices", i64 [N].
   NamedTensors join() const;

@@ -14,12 +14,12 @@ class RunLog {
   // REQUIRES: the arguments outlive it. `directory` is null without one and on other ranks.
   RunLog(const TrainerOptions& options, const Ranks& ranks, const RunDirectory* directory);
 
-  // Lines after `steps` come again. The files are not changed before the first line.
+  // Says that the lines after `steps` come again. The files change only with the first line.
   void open(int64_t epoch, int64_t steps, bool resumed);
   void start_loggers();                        // at the beginning of fit()
   void line(const ScalarRecord& record);       // of a validation or the end of an epoch
   void step_line(const ScalarRecord& record);  // of a step
-  // Into the last line of metrics.jsonl, and a record of the loggers.
+  // Adds the values to the last line of metrics.jsonl, and to the loggers as a record.
   void add_to_last(const NamedValues& values);
   void finish();  // at the end of fit()
   const NamedValues& values() const { return values_; }

@@ -22,7 +22,7 @@ struct Phase {
   std::unique_ptr<optim::LossScaler> own_scaler;
   std::unique_ptr<optim::Schedule> own_schedule;
 
-  // Whether step number `step`, from 0, has this phase; how many of the first `steps` have it.
+  // True if step number `step`, from 0, has this phase; the number of the first `steps` that do.
   bool takes_part(int64_t step) const { return (step + 1) % every == 0; }
   int64_t taken(int64_t steps) const { return steps / every; }
   // Counts those of the first `steps` steps of the run that were not applied. Waits for a device.
@@ -43,7 +43,7 @@ struct Phase {
 };
 
 struct RunParts {
-  // Moves and converts the model where the options ask for it, and makes what is to be made.
+  // Moves and converts the model if the options ask for it, and makes the parts given as functions.
   RunParts(const TrainingParts& parts, const TrainerOptions& options);
 
   nn::Module& model;

@@ -1,4 +1,4 @@
-// What a run tells beside its metrics: the journal, and who held memory when there was none left.
+// The records of a run besides its metrics: the journal, and the owners of memory when it ran out.
 #include <binade/core/device/memory_limit.h>
 #include <binade/core/observe/warning.h>
 #include <binade/train/finders/memory_forecast.h>

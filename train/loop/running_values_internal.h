@@ -11,7 +11,7 @@
 
 namespace binade::train {
 
-// A weighted sum and its weight: on one of several ranks a share of what all have.
+// A weighted sum and its weight. With several ranks each holds a share of them.
 struct RunningMean {
   std::string name;
   RunningLoss sum = RunningLoss();
@@ -26,8 +26,8 @@ class RunningValues {
   void add(const std::string& name, const LogValue& value, double weight, int64_t step);
   // The loss and the log of a step. `loss_name` is its name here.
   void add(const StepOutput& output, const std::string& loss_name, double weight, int64_t step);
-  // Afterwards every rank has the same share of the sums of all. Collective, also with other names
-  // on some ranks.
+  // Sums over the ranks and gives every rank an equal share. Collective; ranks may have different
+  // names.
   void reduce(const Ranks& ranks);
   NamedValues means(const std::string& prefix = "") const;
   double mean(const std::string& name) const;  // 0 without such a value

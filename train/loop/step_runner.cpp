@@ -272,7 +272,7 @@ void StepRunner::update(size_t index, int64_t step) {
   }
 }
 
-// Not within a graph, where a step runs on the device alone.
+// Not called for a graph, whose steps run without the host.
 void StepRunner::look_for_overflow(size_t index, int64_t step) {
   overflows_[index]->end_step(results_[index], step);
 }

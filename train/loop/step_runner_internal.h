@@ -27,11 +27,11 @@ class StepRunner {
   void begin_again();                     // after a return to a checkpoint
   void set_lens(Lens* lens) { lens_ = lens; }
   void set_shadow(Shadow* shadow) { shadow_ = shadow; }
-  // The log of the scalers, and where a black box goes; null: none. They outlive the runner's
-  // steps.
+  // The log of the scalers, and the file system for a black box; null: none. They outlive the
+  // runner's steps.
   void set_scaler_log(ScalerLogFile* log, FileSystem* files);
-  void note_steps();  // into the log: those that are still on a device
-  // True if the batch completed a step, which then is counted. `last`: of the epoch.
+  void note_steps();  // writes the steps that are still on a device to the log
+  // True if the batch completed a step, which is then counted. `last`: it ends the epoch.
   bool run(const data::Batch& batch, bool last, RunState& state);
   // The losses and logs of the step that was completed, of this rank.
   const RunningValues& step_values() const { return step_values_; }

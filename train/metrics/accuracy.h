@@ -5,7 +5,7 @@
 namespace binade::train {
 
 // "accuracy": the share of positions whose class is right, 0 to 1; at a tie of scores the first
-// class counts, as for argmax. With a threshold each position of several labels counts by itself.
+// class counts, as for argmax. With a threshold each label counts as a position.
 class Accuracy : public ClassMetric {
  public:
   explicit Accuracy(const ClassMetricOptions& options = {}) : ClassMetric("accuracy", options) {}

@@ -11,8 +11,8 @@ struct ClassTensors {
   Tensor scores = {};         // [N, C, ...]; undefined if is_binary or if the output has classes
   Tensor predicted = {};      // i64 [P...]
   Tensor target = {};         // i64 [P...]
-  Tensor counted = {};        // bool [P...]: all but ignored, masked, NaN, out of range
-  Tensor nan = {}, bad = {};  // bool [P...]: counted otherwise, but NaN, or a class out of range
+  Tensor counted = {};        // bool [P...]: false if ignored, masked, NaN or out of range
+  Tensor nan = {}, bad = {};  // bool [P...]: would count, but has NaN, or a class out of range
 };
 
 // Throws an Error that begins with `metric` if the tensors do not fit, on the CPU also if a class

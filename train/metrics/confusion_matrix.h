@@ -1,4 +1,4 @@
-// ConfusionMatrix: how often each class was taken for each.
+// ConfusionMatrix: counts how often each class was predicted for each target class.
 //
 //   train::ConfusionMatrix confusion({"cat", "dog"});       // a copy goes to the Trainer
 //   ...

@@ -1,4 +1,4 @@
-// Metric: a number, or some, of a whole data set, computed batch by batch. One of your own:
+// Metric: one or several numbers for a whole data set, computed batch by batch. An example:
 //
 //   class Bias : public train::Metric {
 //    public:
@@ -14,10 +14,10 @@
 //     train::MetricCount count_{*this, "count"};
 //   };
 //
-// All that update() collects goes into such states (train/metrics/metric_state.h), into nothing
-// else: then ranks, checkpoints and devices need no further code. A copy of a metric shares what it
-// collects, as a copy of a Tensor shares its data: a metric that was passed to a Trainer by value
-// can be read afterwards. Two uses at the same time need two metrics.
+// update() must collect only in such states (train/metrics/metric_state.h): then ranks, checkpoints
+// and devices need no further code. Copies of a metric share their states, as copies of a Tensor
+// share their data, so you can read a metric that you passed to a Trainer by value. Two uses at the
+// same time need two metrics.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/train/metrics/metric_state.h>
@@ -45,18 +45,18 @@ class Metric {
   const std::string& name() const { return name_; }
   // Adds one batch. Throws if tensors are missing or do not fit; then it has added nothing.
   virtual void update(const StepOutput& step, const data::Batch& batch) = 0;
-  // The result since reset(): NaN if nothing was collected. Overriding one of the two is
-  // enough. Both wait for a device.
+  // The result since reset(): NaN if nothing was collected. Override value() or values(). Both wait
+  // for a device.
   virtual double value() const;
   virtual NamedValues values() const;  // default: value() under name()
   virtual std::string report() const;  // a table or text for people, if there is one
 
   void reset();
-  // Collective over the group: afterwards every rank has what all ranks collected, so values() are
-  // the same bits everywhere. Call reset() before the next update(); or, to go on collecting, on
-  // all ranks but one.
+  // Collective over the group: afterwards every rank has the data of all ranks, so values() are the
+  // same bits everywhere. Call reset() before the next update(); or, to go on collecting, on all
+  // ranks but one.
   void reduce(dist::Communicator& group);
-  // What was collected so far on this rank, on the CPU; with load_state() a resumed run goes on
+  // The data collected so far on this rank, on the CPU; with load_state() a resumed run goes on
   // with the same bits. Load throws if names or shapes do not fit, and then changes nothing.
   NamedTensors state() const;
   void load_state(const NamedTensors& state);
@@ -75,8 +75,8 @@ class Metric {
   std::vector<std::shared_ptr<MetricState>> states_;
 };
 
-// A metric in a list: made of a metric, which is copied (the copy shares what it collects), or of a
-// shared_ptr. Null when empty.
+// A metric in a list, made from a metric, which is copied (the copy shares its states), or from a
+// shared_ptr. May be null.
 class MetricPtr {
  public:
   MetricPtr() = default;

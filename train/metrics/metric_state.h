@@ -1,7 +1,7 @@
-// What a metric collects: MetricCount (exact integers), MetricSum (sums of real numbers),
-// MetricRows (all values, for metrics that need them at once). Each is a member of a metric, which
-// it registers itself with, so that the metric can be reset, combined over ranks and stored in a
-// checkpoint without code of its own:
+// The states in which a metric collects its data: MetricCount (exact integers), MetricSum (sums of
+// real numbers), MetricRows (all values, for metrics that need them at once). Each is a member of a
+// metric and registers itself there, so that the metric can be reset, combined over ranks and
+// stored in a checkpoint without code of its own:
 //
 //   train::MetricSum error_{*this, "error"};
 //
@@ -76,7 +76,7 @@ class MetricSum {
   void add(const Tensor& x, const Tensor& counted = {});
   double value(int64_t index = 0) const;
   std::vector<double> values() const;  // [size]
-  // Numbers whose sum is the exact sum: value(), then what it lacks, rounded, and so on. At least
+  // Numbers whose sum is the exact sum: value(), then the rounded remainder, and so on. At least
   // one.
   std::vector<double> parts(int64_t index = 0) const;
   int64_t size() const;
@@ -92,7 +92,7 @@ class MetricRows {
  public:
   MetricRows(Metric& metric, const std::string& name);
 
-  // [n, ...]; after the first call the same dtype and sizes but n. They stay on their device.
+  // rows [n, ...]; in later calls only n may differ. They stay on their device.
   void add(const Tensor& rows);
   Tensor read() const;  // all, on the CPU; f32 [0] if there are none
 

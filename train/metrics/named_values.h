@@ -1,4 +1,4 @@
-// Numbers by name, in the order in which they are shown: what metrics give and loggers write.
+// Numbers by name, in the order in which they are shown. Metrics give them and loggers write them.
 #pragma once
 #include <string>
 #include <utility>

@@ -11,7 +11,7 @@ namespace binade::train {
 // sum 1, and how many were looked at. Does not wait for a device.
 Tensor probability_rows(const Tensor& scores);
 
-// Throws if all that were looked at have.
+// Throws if all positions that were checked look like probabilities.
 void check_logits(const std::string& metric, int64_t like_probabilities, int64_t looked_at,
                   const char* advice);
 

@@ -72,7 +72,7 @@ enum class R2Average : uint8_t {
 
 // "r2", the coefficient of determination: 1 - sum (target - output)^2 / sum (target - mean)^2, for
 // each column of [N, ...], then the mean over the columns. A column whose targets are all equal has
-// -inf, or NaN if the outputs are equal to them; one with less than two of them has NaN.
+// -inf, or NaN if the outputs equal them; a column with fewer than two targets has NaN.
 class R2 : public RegressionMetric {
  public:
   explicit R2(R2Average average = R2Average::uniform, const RegressionOptions& options = {});

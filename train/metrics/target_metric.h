@@ -4,7 +4,7 @@
 
 namespace binade::train {
 
-// Where such a metric finds its tensors.
+// The fields in which such a metric finds its tensors.
 struct MetricFields {
   std::string output = {};        // one of StepOutput::outputs; empty: StepOutput::output
   std::string target = "labels";  // a field of the batch

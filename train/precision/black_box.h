@@ -1,4 +1,4 @@
-// The black box: a step whose loss or gradients are not finite, in one file, to be run again.
+// The black box: a file with a step whose loss or gradients are not finite, to run it again.
 //
 //   train::Trainer trainer(parts, {.run = "runs/1", .black_box = {.bytes = 256 << 20}});
 //   binade blackbox runs/1/blackbox.safetensors        # models that train_classifier trains
@@ -23,7 +23,7 @@
 namespace binade::train {
 
 struct BlackBoxOptions {
-  // The largest file that is written; 0: none. A step that needs more is not kept, with a warning.
+  // The largest file that is written; 0: none. A step that needs more gives a warning instead.
   int64_t bytes = 0;
   // Says how to make the model, for programs that run the step again.
   std::map<std::string, std::string> description = {};

@@ -1,5 +1,5 @@
-// GradientRecorder counts the gradients of a backward: those stored in 16 bits, and the others.
-// Internal to train.
+// GradientRecorder: counts the exponents of the gradients of a backward, separately for those
+// stored in 16 bits and for wider ones. Internal to train.
 #pragma once
 #include <binade/core/observe/observer.h>
 #include <binade/core/tensor/create.h>
@@ -12,7 +12,7 @@ namespace binade::train {
 // Counts that may still be on a device.
 struct GradientCounts {
   Tensor narrow, wide;  // i64 [kExponentCounters], of f16 or bf16 and of wider tensors
-  // Of the narrow ones whose zeros no rounding made: these are not among `narrow`.
+  // The same for narrow gradients whose zeros rounding cannot have made; `narrow` leaves them out.
   Tensor chosen = {};
   DType narrow_dtype = DType::f16, wide_dtype = DType::f32;
 };
@@ -20,9 +20,9 @@ struct GradientCounts {
 // Reads each gradient once more, in backward, on the thread of the backward. It leaves out tensors
 // of a single element (the loss).
 //
-// A zero may be a number that was flushed. It is none where every part of the gradient comes from
-// the backward of an op that passes numbers on or replaces them by 0 (relu, dropout, max pooling,
-// ops that move data): a zero there was chosen, or was one before and was counted there.
+// A zero may be a number that was flushed. But some ops' backwards only pass numbers on or replace
+// them by 0 (relu, dropout, max pooling, ops that move data). If all parts of a gradient come from
+// such ops, a zero is a masked element, or was zero before and was counted there.
 class GradientRecorder final : public OpObserver {
  public:
   void begin() {
@@ -43,7 +43,7 @@ class GradientRecorder final : public OpObserver {
 };
 
 // The sizes of the narrow gradients if there are any, else of the wide ones. Waits for a device.
-// Nothing if no gradient was counted, or if one of them was not finite. REQUIRES: `scale` is a
+// Empty if no gradient was counted, or if one of them was not finite. REQUIRES: `scale` is a
 // power of two.
 std::optional<GradientSizes> read_sizes(const GradientCounts& counts, double scale);
 

@@ -1,12 +1,12 @@
-// The cause of an overflow: why the loss or the gradients of a step are not finite. The step runs
-// again, under an AnomalyGuard and at other loss scales.
+// Finds the cause of an overflow: why the loss or the gradients of a step are not finite. The step
+// runs again, under an AnomalyGuard and at other loss scales.
 //
 //   OverflowReport report = diagnose_overflow({.model = net, .step = my_step, ...});
 //   report.cause     // scale_too_high: only then does a smaller scale help
 //   report.text      // one sentence that names the op, or the tensor, and the scale that fits
 //
-// The step must not change anything but the model: random numbers and buffers are put back, and the
-// gradients are cleared.
+// The step must not change anything but the model. Afterwards random numbers and buffers are
+// restored, and the gradients are cleared.
 #pragma once
 #include <binade/core/observe/anomaly.h>
 #include <binade/core/tensor/create.h>

@@ -2,8 +2,8 @@
 // outcome, and finds the cause of an overflow that the scale does not explain. Internal to train.
 //
 // To find a cause the step runs again (overflow_cause.h), on the CPU and on one rank only. A step
-// of the user's may have effects of its own, so it runs again only once it is clear that the scale
-// is not to blame: if its loss is not finite, at the floor of the scale, or if the user asked for
+// of the user's may have side effects, so it runs again only once it is clear that the scale is not
+// the cause: if its loss is not finite, or if the scale is at its floor; and if the user asked for
 // it (TrainerOptions::black_box, record_gradients). The Trainer's own step runs again at every
 // overflow.
 #pragma once

@@ -4,10 +4,10 @@
 //   const train::FoundPrecision found = train::find_f32(step, {.loss_difference = 1e-4});
 //   write_file_durably("rules.json", train::to_rules(found));   // train_classifier --overrides
 //
-// The shadow's budgets (train/precision/shadow.h) say which module adds most; sets of modules are
-// tried in that order, and each is measured: the step runs with these modules in f32, weights
-// included. Differences are root mean squares over the batches, as those of single batches may
-// cancel by chance. The rules are exceptions to the model's own policy.
+// The budgets of shadow() (train/precision/shadow.h) say which module adds most to the difference.
+// Sets of modules are tried in that order and measured: the step runs with these modules in f32,
+// weights included. Differences are root mean squares over the batches, because errors within one
+// batch may cancel by chance. The rules are exceptions to the model's own policy.
 #pragma once
 #include <binade/core/precision/precision_rules.h>
 #include <binade/train/precision/shadow.h>
@@ -22,7 +22,7 @@ struct SearchOptions {
   double loss_difference = 0;  // the largest one that is allowed, above 0
   int random_sets = 5;         // of as many modules, measured for comparison
   uint64_t seed = 0;           // of their choice
-  // Sets of one module fewer that are measured, at most, to show that none of them is enough.
+  // At most so many sets with one module fewer are measured, to show that none of them is enough.
   int64_t most_sets = 64;
 };
 
@@ -36,8 +36,8 @@ struct FoundPrecision {
   TriedModules none = {};  // no module in f32
   TriedModules chosen = {};
   TriedModules all = {};  // every module in f32
-  bool reached = false;   // `chosen` keeps the difference; else it is what comes closest
-  // True if every set of one module fewer was measured, and none keeps it.
+  bool reached = false;   // `chosen` is within the difference; else it is the closest set
+  // True if every set with one module fewer was measured, and none is within the difference.
   bool is_fewest = false;
   std::vector<TriedModules> random = {};   // sets of as many modules
   std::vector<TriedModules> budgets = {};  // each module alone: what it adds, by size
@@ -45,8 +45,8 @@ struct FoundPrecision {
   Precision precision = {};  // the model's, with the rules
 };
 
-// The batches of the step are those that are looked at. Throws if the model has no policy that a
-// module could be excepted from.
+// Measures on the batches of `step`. Throws if the model has no precision policy, since the rules
+// are exceptions to one.
 FoundPrecision find_f32(const StepToDiagnose& step, const SearchOptions& options);
 
 std::string to_text(const FoundPrecision& found);

@@ -18,7 +18,7 @@ struct GradientSizes {
   DType stored = DType::f16;
   double largest = 0, smallest = 0;  // of those that are finite and not 0
   int64_t elements = 0, zeros = 0;
-  int64_t chosen_zeros = 0;  // of the zeros, those that no rounding made: masks of relu, dropout
+  int64_t chosen_zeros = 0;  // zeros that rounding cannot have made: masks of relu, dropout
   // Elements with 2^e <= |g| < 2^(e + 1), for e from least_exponent on.
   int least_exponent = 0;
   std::vector<int64_t> exponents = {};
@@ -31,8 +31,8 @@ struct ScalerRecord {
   bool overflow = false;   // the step was skipped
   std::string bad = {};    // the first parameter whose gradient was not finite
   std::string cause = {};  // to_string(OverflowCause), if the step was diagnosed
-  // Not there unless the run records gradients. If the step overflowed they come from a backward at
-  // the largest scale that fits, and are not there if none was run.
+  // Empty unless the run records gradients. If the step overflowed, they come from a backward at
+  // the largest scale that fits, and are empty if none was run.
   std::optional<GradientSizes> gradients = {};
 };
 std::string to_json(const ScalerRecord& record);

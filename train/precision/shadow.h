@@ -1,21 +1,21 @@
-// The shadow of a step: the step runs as it is, and beside itself in f64 with the exact weights
-// (the masters). For every op of every module, forward and backward, it tells how much error the op
-// introduced, how much it inherited from its inputs, and what its error did to the loss.
+// The shadow of a step: the step runs in its own precision and again in f64 with the exact weights
+// (the masters). For every op of every module, forward and backward, the comparison tells how much
+// error the op introduced, how much it inherited from its inputs, and how this changed the loss.
 //
 //   train::ShadowStep found = train::shadow({.model = net, .step = my_step, ...});
 //   std::puts(train::to_text(found).c_str());        // train/precision/shadow_report.h
 //
-// An op's introduced error is its result minus the result of the same op in f64 on the very inputs
-// that it had: the f64 run is given the results of the low run, op by op. The casts that a policy
-// makes of its inputs belong to the op. The rest of its error, against a f64 run of the whole step,
-// is inherited. The error of a step's loss is the sum of <adjoint, introduced error> over all ops
-// and rounded weights. The adjoints are means over the way from the f64 run to the low one, so that
-// the sum is exact but for kinks: first order terms alone are off as soon as errors interact.
+// An op's introduced error is its result minus the result of the same op in f64 on the very same
+// inputs: the f64 run gets the results of the low run, op by op. The casts that a policy makes of
+// the op's inputs belong to the op. The rest of its error, against an f64 run of the whole step, is
+// inherited. The error of a step's loss is the sum of <adjoint, introduced error> over all ops and
+// rounded weights. The adjoints are means over the path from the f64 run to the low one, so the sum
+// is exact except for kinks; first order terms alone are wrong once errors interact.
 //
-// The step must change nothing but the model; random numbers and buffers are put back, and the
-// gradients are cleared.
-// Ops run apart that could run as one, as under every observer; other observers do not see them. A
-// look keeps the results of all ops several times in f64, and takes as long as tens of steps.
+// The step must change nothing but the model; afterwards random numbers and buffers are restored,
+// and the gradients are cleared.
+// As under every observer, ops are not fused; other observers do not see these runs. The comparison
+// keeps the results of all ops several times in f64, and takes as long as tens of steps.
 // docs/shadow.md explains an example.
 #pragma once
 #include <binade/train/precision/overflow_cause.h>
@@ -34,12 +34,12 @@ namespace binade::train {
 // backward. Norms are Euclidean, over all elements that are finite.
 struct ShadowErrors {
   int64_t elements = 0, not_finite = 0;
-  // Norms of the errors over the norm of the f64 values; introduced over that of the op on the
-  // inputs that it had. 0 if there are no values but zeros.
+  // Norms of the errors over the norm of the f64 values; for `introduced` over the norm of the op's
+  // f64 result on the same inputs. 0 if all values are zeros.
   double introduced = 0, inherited = 0, total = 0;
-  // The inherited error over the error of the inputs, both relative: above 1 the op makes them
-  // larger. 0 if the inputs have no error. Inputs count as the root of their squares; in backward
-  // the input is the gradient of the result.
+  // The inherited error over the error of the inputs, both relative: above 1 the op makes errors
+  // larger. 0 if the inputs have no error. Errors of several inputs count as the root of the sum of
+  // their squares; in backward the input is the gradient of the result.
   double amplification = 0;
   // The introduced error in units in the last place of the stored dtype: mean magnitude, largest.
   double ulp = 0, worst_ulp = 0;
@@ -55,7 +55,7 @@ struct ShadowRow {
   int64_t calls = 0;
   ShadowErrors forward = {};
   ShadowErrors backward = {};  // without elements: no gradient went through it
-  // Of its gradient where several meet: the error of their sum, relative.
+  // The relative error of the sum of its gradient's parts, if it has several uses.
   double accumulation = 0;
   double budget = 0;  // what its introduced errors add to the loss, signed
 };
@@ -73,10 +73,10 @@ struct ShadowStep {
   int64_t step = 0;
   double scale = 1;            // the loss scale, which is divided out
   double loss = 0, exact = 0;  // of the low run and of the f64 run
-  double noise = 0;            // what another order of sums does to the f64 loss
+  double noise = 0;            // how much rounding errors in f64 change the f64 loss
   double explained = 0;        // the sum of all budgets
-  int points = 0;              // f64 runs on the way from one to the other
-  std::string text = {};       // why the shadow saw nothing; else empty
+  int points = 0;              // f64 runs on the path from one to the other
+  std::string text = {};       // why there is no comparison; else empty
   std::vector<ShadowRow> rows = {};
   std::vector<ShadowWeight> weights = {};
 
@@ -87,18 +87,18 @@ struct ShadowStep {
   double residual() const;
 };
 
-// Only the first batch of the step is looked at. Throws if the f64 run takes other ops than the low
-// run: a step that asks for a dtype itself, or draws numbers by dtype.
+// Compares only on the first batch of the step. Throws if the f64 run takes other ops than the low
+// run, as for a step that asks for a dtype itself or draws random numbers by dtype.
 ShadowStep shadow(const StepToDiagnose& step);
 
 struct ShadowOptions {
   int64_t every = 100;          // steps
-  std::string file = {};        // JSON lines, one per step looked at; empty: none
+  std::string file = {};        // JSON lines, one per compared step; empty: none
   FileSystem* files = nullptr;  // where `file` is; null: file_system(). It outlives the shadow
   bool append = false;          // to the file, instead of replacing it
 };
 
-// For a training loop. A step that cannot be looked at gives one warning and a line that says why.
+// For a training loop. A step that cannot be compared gives one warning and a line that says why.
 class Shadow {
  public:
   explicit Shadow(const ShadowOptions& options);

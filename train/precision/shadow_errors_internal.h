@@ -1,4 +1,4 @@
-// Values of a step on the host in f64, and the sums that errors are made of. Internal to train.
+// Values of a step on the host in f64, and sums for computing errors. Internal to train.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/train/precision/shadow.h>
@@ -16,7 +16,7 @@ double ulp_of(double value, DType dtype);
 double norm_squared(const Tensor& host);  // of the finite elements
 double dot(const Tensor& host_a, const Tensor& host_b);
 
-// What one result adds to ShadowErrors.
+// The values of one result, which are added to ShadowErrors.
 struct ShadowValue {
   const Tensor& low;         // as the step stored it
   const Tensor& introduced;  // low minus the op in f64 on the same inputs

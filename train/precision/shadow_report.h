@@ -17,7 +17,7 @@ std::vector<ShadowStep> read_shadow(const std::string& file, FileSystem& files =
 void keep_shadow_lines(const std::string& file, int64_t first_step,
                        FileSystem& files = file_system());
 
-// What a module's ops and weights add to the loss, without the modules below it.
+// The errors that a module's ops and weights add to the loss, without the modules below it.
 struct ShadowModule {
   std::string module = {};
   double budget = 0;

@@ -180,7 +180,7 @@ void ExactRun::result(const OpEvent& event) {
   }
 }
 
-// What the op computed from the low run's inputs, and then the low run's result in its place.
+// Compares the op's f64 result with the low run's result, and then replaces it by the low result.
 void ExactRun::compare(const OpEvent& event, size_t call, size_t k) {
   const Tensor& y = event.outputs[k];
   ShadowResult& result = calls_[call].results[k];

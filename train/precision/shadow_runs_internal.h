@@ -1,4 +1,4 @@
-// The runs of a shadow: what observers note of one. Internal to train.
+// The runs of a shadow, and the observers that record them. Internal to train.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/observe/observer.h>
@@ -9,7 +9,7 @@
 
 namespace binade::train {
 
-// A result of an op of the step, with all that the runs find of it. On the host.
+// A result of an op of the step, with its values in all runs. On the host.
 struct ShadowResult {
   Dims sizes = {};
   DType stored = DType::f32;
@@ -23,8 +23,8 @@ struct ShadowResult {
 struct ShadowOpCall {
   const char* op = "";
   uint32_t module = 0;
-  // Not recorded for backward: on data alone, under a NoGradGuard, in the first run of recompute().
-  // It has no adjoint, so its error counts as that of the op that takes its result.
+  // Not recorded for backward: the op works on data alone, under a NoGradGuard, or in the first run
+  // of recompute(). It has no adjoint, so its error counts for the op that takes its result.
   bool skipped = false;
   std::vector<ShadowResult> results = {};
   std::vector<Tensor> low_gradients = {}, gradients = {};  // of its inputs; some undefined
@@ -33,8 +33,8 @@ struct ShadowOpCall {
 
 using ShadowCalls = std::vector<ShadowOpCall>;
 
-// Finds the call that a tensor, or a node, is the result of. It holds every result, also those that
-// are not looked for, so that no two of them have one address.
+// Finds the op call whose result a tensor or a node is. It holds every result, also those that are
+// not looked for, so that no two results have the same address.
 class ResultIndex {
  public:
   struct Place {
@@ -50,7 +50,7 @@ class ResultIndex {
   std::unordered_map<const TensorData*, Place> places_;
 };
 
-// Casts are left out: they belong to the op that asked for them.
+// True for casts, which are left out: they belong to the op that asked for them.
 bool is_cast(const char* op);
 
 // Notes the ops of the low run.
@@ -67,17 +67,17 @@ class LowRun : public OpObserver {
   ResultIndex index_;
 };
 
-// A run in f64 on the way from the exact step to the low one. At `share` 0 it is exact. At 1 every
-// op gets the results of the low run, so that what it computes itself tells what the low op
-// introduced. Between them the introduced errors are added in part.
+// A run in f64 on the path from the exact step to the low one. At `share` 0 it is exact. At 1 every
+// op gets the results of the low run as inputs, so its own f64 result shows the error that the low
+// op introduced. Between 0 and 1 that share of the introduced errors is added.
 class ExactRun : public OpObserver {
  public:
   ExactRun(ShadowCalls& calls, double share) : calls_(calls), share_(share) {}
-  // Instead: moves every result by up to a few units in the last place of f64, at random.
+  // After this call the run moves every result at random by a few units in the last place of f64.
   void shake(uint64_t seed) { shaken_ = seed; }
   // The relative error of a tensor that no op computed: of a rounded weight.
   void add_input(const Tensor& t, double relative_squared);
-  // Of the backward that follows: the gradients of the low run take the place of its own.
+  // In the next backward the gradients of the low run replace the run's own gradients.
   void force_gradients() { forced_ = true; }
 
   void result(const OpEvent& event) override;

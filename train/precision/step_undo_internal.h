@@ -1,4 +1,4 @@
-// StepUndo: a step that runs once more leaves no trace. Internal to train.
+// StepUndo: undoes the effects of a step that runs once more. Internal to train.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
@@ -9,7 +9,7 @@
 
 namespace binade::train {
 
-// Puts the model's buffers and the generator back, and clears the gradients.
+// Restores the model's buffers and the generator, and clears the gradients.
 class StepUndo {
  public:
   explicit StepUndo(const StepToDiagnose& step)
