@@ -14,8 +14,7 @@
 // An overflow at the floor of the loss scale does what the scaler's AtFloor says; its error names
 // the samples of the batch. With AtFloor::fp32 the run continues in full precision, without a loss
 // scale: weights take the values of their masters, and an overflow in f32 is an error. A device is
-// asked every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for
-// bit.
+// checked every 256 steps, at checkpoints and after epochs, so that runs repeat bit for bit.
 //
 // With a group of ranks (TrainerOptions::group) each has its own Trainer, model and loaders:
 // gradients are averaged by dist/parallel/distributed_data_parallel.h, so the batch of a step is
