@@ -33,7 +33,7 @@ struct Totals {
 };
 Totals totals_of(const Request& request, AccessKind kind, uint32_t present_lanes);
 
-// Which bytes kernels touched since the last reset.
+// The bytes that kernels have touched since the last reset.
 class TouchMap {
  public:
   void touch(uintptr_t address, size_t bytes, bool reads, bool writes);
@@ -50,7 +50,7 @@ class TouchMap {
   Bits* recent_ = nullptr;
 };
 
-// What has been counted since the last reset, by kernel and place.
+// The counts since the last reset, by kernel and place.
 struct Key {
   std::string kernel;
   uint32_t place;

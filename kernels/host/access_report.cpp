@@ -1,4 +1,4 @@
-// What requests cost, and the rows of the report.
+// Computes the cost of requests, and the rows of the report.
 #include <binade/kernels/host/access_count.h>
 #include <binade/kernels/host/findings_internal.h>
 #include <binade/kernels/host/source_line.h>

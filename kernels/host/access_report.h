@@ -2,8 +2,8 @@
 // a GPU, counted per source line by the race build while Options::count_accesses is set. The k-th
 // execution of an instruction by each lane of a warp counts as one request of that warp. The report
 // sees the host compiler's loads and stores, not those of the GPU's machine code. It leaves out
-// what is no access of memory on a GPU: arguments of the kernel, local variables, constants of the
-// program, and whatever the executor itself reads.
+// accesses that a GPU does not make to memory: arguments of the kernel, local variables, constants
+// of the program, and everything that the executor itself reads.
 #pragma once
 #include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/findings.h>
@@ -55,7 +55,7 @@ struct AccessRow {
   double active_share() const;  // lanes / possible_lanes: less than 1 where a warp diverges
 };
 
-// How a kernel was launched; of several launches the largest.
+// The launch of a kernel; for several launches the largest values.
 struct LaunchRow {
   std::string kernel;
   uint32_t threads = 0;     // per block
@@ -72,10 +72,10 @@ struct ExecutionRow {
   int line = 0;
   uint64_t warps = 0;           // executions by a warp: the most by any of its lanes
   uint64_t lanes = 0;           // executions by lanes
-  uint64_t possible_lanes = 0;  // what they would be without divergence
+  uint64_t possible_lanes = 0;  // executions by lanes without divergence
 };
 
-// What the lanes of a warp do together at a line: barriers, shuffles, votes, products of matrices.
+// Warp-wide and block-wide operations at a line: barriers, shuffles, votes, products of matrices.
 struct TogetherRow {
   std::string kernel;
   std::string file;
@@ -103,7 +103,7 @@ struct TouchedBytes {
 TouchedBytes touched_bytes();                                 // anywhere
 TouchedBytes touched_bytes(const void* begin, size_t bytes);  // in a range of memory
 
-// Lines of the report that cost at least `factor` times what they need, as findings of severity
+// Lines of the report that cost at least `factor` times the necessary cost, as findings of severity
 // performance: bank conflicts, accesses that are not coalesced, atomics of many lanes on one
 // address.
 std::vector<Finding> performance_findings(double factor = 2);

@@ -1,5 +1,5 @@
-// Options of the executor beyond options(): what it checks, and how a launch goes on after a
-// finding. A header of its own, because kernels do not read it.
+// Options of the executor beyond options(): its checks, and how a launch goes on after a finding.
+// They have their own header, because kernels do not read it.
 #pragma once
 #include <binade/kernels/host/executor.h>
 
@@ -14,13 +14,13 @@ struct CheckOptions {
   // An access to memory that is in no named range (named_ranges.h), no shared memory and no static
   // variable of the program is out of bounds (race build).
   bool only_named_memory = false;
-  // An access of host code to a named range is a finding, unless the range is host_visible. Only
-  // sources that are compiled as kernels are, in the race build.
+  // An access of host code to a named range is a finding, unless the range is host_visible. It sees
+  // only sources that are compiled like kernels, in the race build.
   bool host_accesses = false;
   // Steps of one thread after which it is ended as endless; 0 for no limit. A step is an access of
   // memory in the race build, and a basic block in kernels compiled with
-  // -fsanitize-coverage=trace-pc. Threads with a limit also yield now and then, so that one may
-  // wait for what another one writes.
+  // -fsanitize-coverage=trace-pc. Threads with a limit also yield now and then, so that a thread
+  // can wait for a write of another one.
   uint64_t step_limit = 0;
   // Run only this many blocks of a grid, evenly spread; 0 for all. For counting accesses.
   uint64_t sampled_blocks = 0;
@@ -31,8 +31,8 @@ struct CheckOptions {
 // Change it only while no kernel runs.
 CheckOptions& check_options();
 
-// A closure that runs one thread of a kernel, with the kernel's arguments in it: reading them is no
-// access of memory on a GPU, so that the checks and the access report leave it out.
+// A closure that runs one thread of a kernel and holds the kernel's arguments. A GPU does not
+// access memory to read them, so the checks and the access report leave these reads out.
 class KernelThread {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, KernelThread>>>

@@ -1,12 +1,12 @@
 // The numerics of a GPU on the host, for kernels of the preset gpu-numerics
 // (BINADE_DEVICE_NUMERICS), whose command line includes it first: conversions to and from 16 bits
-// that make every NaN the same one, and the approximate functions built from ex2 and lg2. The
+// that turn every NaN into the same NaN, and the approximate functions built from ex2 and lg2. The
 // compiler's flags contract a * b + c to one rounding, as nvcc does, and
 // kernels/base/pointwise_math.h takes the branches of the device. Functions have internal linkage
 // or are always inlined: no other source of the program may get this code.
 //
-// Not imitated: the last bits of the device's own ex2, lg2, rsqrt, sin and cos units, and NaN that
-// arithmetic makes.
+// It does not imitate the last bits of the device's own ex2, lg2, rsqrt, sin and cos units, nor the
+// NaN that arithmetic gives.
 #pragma once
 #include <math.h>  // float versions in the global namespace, as in device code
 

@@ -66,7 +66,7 @@ void barrier(int id, int count, Site site);
 // The block's shared memory; an error if the launch asked for less than `bytes`.
 void* shared_base(size_t bytes);
 
-// Which checks this build has.
+// True if this build has the check.
 bool has_race_detector();
 bool has_address_sanitizer();
 

@@ -112,7 +112,7 @@ struct Executor {
   size_t dynamic_element_bytes = 0;
 
   std::vector<int> parked;             // threads that wait for a write before they read (race.cpp)
-  uint32_t steps_left = 0;             // until the running thread is looked at (steps.cpp)
+  uint32_t steps_left = 0;             // until look_at_steps() (steps.cpp)
   uint64_t stalled_steps = 0;          // since a thread ended or passed a barrier
   const void* last_address = nullptr;  // of the last access, in the race build
 
@@ -189,7 +189,7 @@ std::string to_string(const Waiting& waiting);
 std::string to_string(Mask mask);
 uint3 block_index(const Executor& x, uint64_t block);
 
-// An error of the current thread: what kind, where, and the thread that it conflicts with.
+// An error of the current thread: its kind and place, and the thread that it conflicts with.
 struct Fault {
   FindingKind kind;
   Site site{};
@@ -222,7 +222,7 @@ class Quiet {
 
 // Steps -----------------------------------------------------------------------------------------
 
-// What happens every kStepsAtOnce steps: the limit, and a turn for other threads.
+// Called every kStepsAtOnce steps: checks the limit, and lets other threads run.
 constexpr uint32_t kStepsAtOnce = 4096;
 void look_at_steps(Executor& x);
 inline void count_step(Executor& x) {

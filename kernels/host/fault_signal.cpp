@@ -65,7 +65,7 @@ constexpr uintptr_t kFirstPage = 4096;
   end_with_fault(executor(), fault_of_kernel);
 }
 
-// What changes while a kernel does anything but run an empty loop.
+// Values of which one changes unless the kernel runs an empty loop.
 struct Activity {
   uint64_t launch, block;
   int current, live;

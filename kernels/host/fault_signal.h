@@ -5,15 +5,15 @@
 
 namespace binade::kernels::host {
 
-// Takes the signals until the end of the process; a fault outside of kernels goes to the handler
-// that was there before. Each OS thread that launches kernels calls it; it does not serve the
-// further threads of Options::os_threads.
+// Handles the signals until the end of the process; a fault outside of kernels goes to the earlier
+// handler. Each OS thread that launches kernels calls it; it does not serve the additional threads
+// of Options::os_threads.
 void catch_fault_signals();
 
-// Ends a thread that uses so much processor time without a step (CheckOptions::step_limit) as
-// endless: a compiler gives a loop without a body no step. Uses SIGVTALRM and the virtual timer of
-// the process; 0 stops it. Needs catch_fault_signals() first, and does nothing where that does
-// nothing.
+// Ends a thread as endless if it uses `seconds` of processor time without a step
+// (CheckOptions::step_limit), since a loop without a body has no steps. Uses SIGVTALRM and the
+// virtual timer of the process; 0 stops it. Call catch_fault_signals() first. Does nothing where
+// that does nothing.
 void end_idle_loops_after(double seconds);
 
 }  // namespace binade::kernels::host

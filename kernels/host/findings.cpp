@@ -38,7 +38,7 @@ FindingLog& finding_log() {
   return log;
 }
 
-// What the findings of one group have in common. The two lines stand in the order of their text.
+// The text that the findings of one group share. The two lines come in the order of their text.
 std::string group_text(const Finding& finding) {
   std::string first = to_string(finding.first.line), second = to_string(finding.second.line);
   if (second < first) {

@@ -1,12 +1,12 @@
-// What the executor finds wrong in kernels, as data. Every error of a kernel is a Finding first and
-// a text second: a launch that may not go on throws the text as a KernelError.
+// Findings: the errors that the executor finds in kernels, as data. A launch that cannot go on
+// throws the text of its finding as a KernelError.
 //
 // Without collecting (the default) the first finding of severity unsafe or wrong ends the launch.
 // With CheckOptions::collect_findings a launch goes on after a finding wherever it can: after
 // races, missing barriers, reads of uninitialised memory, accesses out of bounds into the guards of
 // a named range, misaligned accesses, writes to inputs, arithmetic without a defined result. Only
-// what leaves no way to go on ends it: divergent barriers and masks, deadlocks, the step limit, an
-// access to memory that is in no range, exceptions.
+// these findings end it, since it cannot go on: divergent barriers and masks, deadlocks, the step
+// limit, an access to memory that is in no range, exceptions.
 //
 // Thread safety: findings() etc. may be called while no kernel runs.
 #pragma once
@@ -82,7 +82,7 @@ struct FindingSide {
   uint32_t barriers = 0;  // barriers of the whole block that this thread has passed: its "trip"
 };
 
-// What would order the two sides of a race.
+// The operation that would order the two sides of a race.
 enum class Remedy : uint8_t {
   none,
   syncthreads,     // between the two lines
@@ -116,7 +116,7 @@ struct Finding {
   Severity severity = Severity::unsafe;
   std::string kernel;
   FindingSide first;     // the thread that was running when it was found
-  FindingSide second;    // the other one: the earlier access, or a thread that waits
+  FindingSide second;    // the other thread: the earlier access, or a thread that waits
   FoundElement element;  // of the first occurrence
   size_t bytes = 0;      // of the access of `first`
   Remedy remedy = Remedy::none;

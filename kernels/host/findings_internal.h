@@ -5,8 +5,8 @@
 
 namespace binade::kernels::host {
 
-// Tells occurrences apart before any text is made: the same kind at the same two places, which are
-// instructions or call sites, on the same array. Zero is no place.
+// Identifies equal occurrences before any text is made: the same kind at the same two places, which
+// are instructions or call sites, on the same array. Zero is no place.
 struct FindingKey {
   FindingKind kind{};
   uint64_t first = 0, second = 0;

@@ -28,7 +28,7 @@ GuardedBuffer::GuardedBuffer(const GuardedOptions& options) : options_(options) 
   check(memory != MAP_FAILED, "GuardedBuffer: no memory for ", options.bytes, " bytes of \"",
         options.name, "\"");
   memory_ = static_cast<char*>(memory);
-  // As close to the end of its last page as the alignment permits.
+  // The buffer ends as close to the end of its last page as the alignment permits.
   const size_t slack = (inner - options.bytes) / kBufferAlignment * kBufferAlignment;
   data_ = memory_ + options_.guard + slack;
   if (guards_fault()) {

@@ -25,8 +25,8 @@ struct NamedRange {
   MemorySpace space = MemorySpace::global;
   bool read_only = false;     // a store is a write_to_input
   bool host_visible = false;  // host code may access it
-  // Nothing is written yet: a load of a byte that no store of a kernel and no mark_written()
-  // reached since name_range() is an uninitialised_read.
+  // True if the range starts unwritten: a load of a byte that no store of a kernel and no
+  // mark_written() has reached since name_range() is an uninitialised_read.
   bool unwritten = false;
   // For a matrix with a leading dimension: elements of a row, and elements from a row to the next.
   // Elements between them are padding, and an access there is out of bounds. 0: no rows.
@@ -74,9 +74,9 @@ class GuardedBuffer {
   void reset();
   // From now on nothing may access it, and its name says that it was freed.
   void retire();
-  // Changed bytes of the guards, as findings out_of_bounds without a line, added to findings().
-  // The number of them. In builds without the race detector this is all that shows a write between
-  // the end of the buffer and the next page.
+  // Adds the changed bytes of the guards to findings(), as out_of_bounds without a line, and
+  // returns their number. In builds without the race detector only this shows a write between the
+  // end of the buffer and the next page.
   int check_guards() const;
 
  private:
@@ -114,7 +114,7 @@ T* dynamic_shared(const char* name) {
   return static_cast<T*>(dynamic_shared(name, alignof(T), sizeof(T)));
 }
 
-// The last write to an address by a kernel, in the race build: what explains an element whose bits
+// The last write to an address by a kernel, in the race build. It explains an element whose bits
 // differ between schedules. act is none if no kernel wrote it.
 struct LastWriter {
   FindingSide side;

@@ -12,7 +12,7 @@ inline constinit thread_local uint3 threadIdx{}, blockIdx{};
 inline constinit thread_local dim3 blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline constexpr int warpSize = 32;
 
-// The place of the call of a primitive: a default argument, so it is evaluated there.
+// The place of the call of a primitive: a default argument, so it is evaluated at the call.
 #define BINADE_SITE ::binade::kernels::host::Site site = {__builtin_FILE(), __builtin_LINE()}
 
 namespace binade::kernels::host {

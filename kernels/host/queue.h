@@ -27,8 +27,8 @@ namespace binade::kernels::host {
 
 struct StreamOptions {
   bool deferred = false;
-  // Which work a deferred wait runs. 0: only what is waited for and its dependencies; 1: all other
-  // streams first; else a random mix from this seed.
+  // Selects the work that a deferred wait runs. 0: only the awaited work and its dependencies; 1:
+  // all other streams first; else a random mix from this seed.
   uint64_t seed = 0;
   int devices = 1;                  // read by the first call of the runtime
   size_t memory = size_t{4} << 30;  // of each device
@@ -45,7 +45,7 @@ struct InjectedFault {
   int code = 0;  // cudaError_t; 0 for none
   int64_t k = 1;
   std::string call;
-  bool stays = false;  // later calls fail, too: a driver that passes a probe and refuses all else
+  bool stays = false;  // later calls fail, too, as with a driver that passes only a first probe
 };
 void inject_fault(const InjectedFault& fault);
 void reset_faults();  // clears injected and sticky faults; drops queued work after a sticky one
@@ -79,7 +79,7 @@ int enqueue_kernel(const KernelLaunch& launch, std::function<void()> thread);
 // for a kernel without, and with compilers other than g++.
 int launch_bound(const void* kernel);
 
-// What the runtime was told about a kernel.
+// The state of a kernel in the runtime.
 struct KernelState {
   bool loaded = false;  // by its first launch, or by cudaFuncGetAttributes
   int shared_limit = 48 * 1024, carveout = -1;

@@ -40,7 +40,7 @@ void access_by_instruction(Executor& x, const Access& access, const void* instru
 // Joins the clocks of the current thread and of those that wait at a barrier.
 void join_barrier(Executor& x, int id);
 void join_warp(Executor& x, uint32_t lanes);  // of the current warp
-// Lanes of one warp or block did something together: for the access report.
+// Counts an operation of several lanes of one warp or block for the access report.
 void count_together(const Executor& x, const char* what, Site site, int lanes);
 void fence(Executor& x);
 void atomic_order(Executor& x, const void* address);  // for an atomic of the current thread

@@ -24,7 +24,7 @@ struct Snapshot {
 };
 
 class Log;
-// The first `length` entries of a log: what a thread may know of other blocks.
+// The first `length` entries of a log: the part of other blocks' work that a thread may know.
 struct Prefix {
   std::shared_ptr<const Log> log;
   size_t length;
@@ -71,8 +71,8 @@ class Clocks {
   void begin_block(int threads, uint32_t block);
 
   uint32_t epoch(int thread) const { return threads_.data()[thread].epoch; }
-  // True if `thread` has seen what thread `by` did in that epoch. Across blocks this needs fences
-  // and atomics.
+  // True if `thread` has seen the effects of thread `by` in that epoch. Across blocks this needs
+  // fences and atomics.
   bool seen(int thread, int by, uint32_t epoch) const {
     if (thread == by || floor_->data()[by] >= epoch) {
       return true;

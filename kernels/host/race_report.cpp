@@ -1,4 +1,4 @@
-// What the race detector found, as findings.
+// Turns the conflicts of the race detector into findings.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
@@ -71,7 +71,7 @@ const char* hint_of(Remedy remedy) {
   return "";
 }
 
-// What tells arrays apart, without a name.
+// An address that identifies the array, also one without a name.
 const void* array_of(const Executor& x, const void* address) {
   if (in_arena(x, address)) {
     const SharedArray* array =

@@ -89,9 +89,9 @@ void report_uninitialised(Executor& x, const Record& now, const char* address, s
 void report_misaligned(Executor& x, const void* address, size_t alignment, Place place);
 
 // Compares an access with the named ranges and with the bounds of shared memory. False if it is a
-// finding after which nothing else is to be said about it.
+// finding after which the access needs no other check.
 bool check_memory(Executor& x, const Access& access, Place place);
-// An access of host code, at an instruction: a finding if it is to memory of the device.
+// Checks an access of host code at an instruction: a finding if it is to memory of the device.
 void access_by_host(const Access& access, const void* instruction);
 
 }  // namespace binade::kernels::host::race

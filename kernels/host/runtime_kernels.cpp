@@ -24,7 +24,7 @@ bool cluster_fits(const KernelLaunch& l) {
          l.grid.x % c.x == 0 && l.grid.y % c.y == 0 && l.grid.z % c.z == 0;
 }
 
-// What depends on the kernel, and on whether `target` records a graph.
+// Makes the checks that depend on the kernel, and on whether `target` records a graph.
 cudaError_t check_kernel(Runtime& r, const KernelLaunch& l, const CUstream_st& target) {
   if (!l.kernel) {
     return cudaSuccess;

@@ -89,7 +89,7 @@ uint64_t thread_number();
 cudaStreamCaptureMode& thread_capture_mode();
 bool is_sticky(cudaError_t error);
 
-// The frame of every call: lock, count, inject faults, remember the error.
+// Wraps every call: locks, counts, injects faults and keeps the error.
 template <class F>
 cudaError_t call(const char* name, F&& body) {
   Runtime& r = runtime();

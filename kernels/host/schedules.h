@@ -1,4 +1,4 @@
-// Whether a kernel computes the same bits in every schedule.
+// Checks whether a kernel computes the same bits in every schedule.
 #pragma once
 #include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/findings.h>
@@ -41,9 +41,9 @@ struct Compared {
 
 struct ScheduleReport {
   int runs = 0;
-  // One for each array and line that wrote differing elements last, kind nondeterministic; `first`
-  // is the last writer in the schedule that differs, which the race build knows (with
-  // CheckOptions::collect_findings also its block and thread). They are in findings() too.
+  // One finding of kind nondeterministic for each array and line that wrote differing elements
+  // last. `first` is the last writer in the schedule that differs; the race build knows it, and
+  // with CheckOptions::collect_findings also its block and thread. They are in findings() too.
   std::vector<Finding> differences;
 };
 // Calls `run` once in each schedule (it must set its inputs and outputs anew) and compares the

@@ -88,7 +88,7 @@ void look_at_steps(Executor& x) {
 
 }  // namespace binade::kernels::host
 
-// What -fsanitize-coverage=trace-pc calls at every basic block.
+// Code compiled with -fsanitize-coverage=trace-pc calls this at every basic block.
 extern "C" void __sanitizer_cov_trace_pc() {
   using namespace binade::kernels::host;  // NOLINT: the names of one function
   Executor* x = current_executor;

@@ -10,7 +10,7 @@ namespace binade::kernels::host {
 
 enum class WmmaUse : uint8_t { a, b, accumulator };
 
-// A tile of a warp: which element of it each lane holds.
+// A tile of a warp, and which element of it each lane holds.
 struct WmmaTile {
   WmmaUse use;
   int rows, cols;
@@ -46,7 +46,7 @@ void wmma_product_f32_lanes(void* const* lanes, uint32_t mask);  // T is float
 void wmma_product_s32_lanes(void* const* lanes, uint32_t mask);  // T is int
 
 float round_to_tf32(float value);  // to nearest
-float cut_to_tf32(float value);    // what the product reads: the upper 19 bits
+float cut_to_tf32(float value);    // the upper 19 bits, which the product reads
 
 }  // namespace binade::kernels::host
 
@@ -194,7 +194,7 @@ void mma_sync(fragment<accumulator, m, n, k, D>& d,
               const fragment<accumulator, m, n, k, C>& c, BINADE_SITE) {
   detail::multiply(d, a, b, c, false, site);
 }
-// As in CUDA, only products of integers take `satf`.
+// Only products of integers take `satf`, as in CUDA.
 template <int m, int n, int k, class T, class LayoutA, class LayoutB>
 requires std::is_integral_v<T>
 void mma_sync(fragment<accumulator, m, n, k, int>& d,
