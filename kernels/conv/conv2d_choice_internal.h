@@ -1,4 +1,4 @@
-// Which implementation computes a convolution on a device (kernels/conv/conv2d_provider.h).
+// Chooses the implementation of a convolution on a device (kernels/conv/conv2d_provider.h).
 #pragma once
 #include <binade/kernels/base/provider.h>
 #include <binade/kernels/conv/conv2d_internal.h>
@@ -18,10 +18,10 @@ struct Conv2dCall {
   bool bias = false, relu = false;
 };
 
-// Computes the call by a variant; or does nothing, says why, and returns false.
+// Computes the call by a variant, or does nothing, sets `why` and returns false.
 using Conv2dRun = std::function<bool(KernelVariant variant, std::string& why)>;
 
-// The variant that the provider means for this call. `tiles`: tiles can compute it well. run() is
+// The variant that the provider selects for this call. `tiles`: tiles can compute it well. run() is
 // called for timing.
 KernelVariant conv2d_choice(const Conv2dCall& call, bool tiles, const Conv2dRun& run);
 

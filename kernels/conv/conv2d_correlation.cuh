@@ -5,7 +5,7 @@
 // Forward is one phase. Backward to the data has a phase per residue of the stride: the taps that
 // hit a dx coordinate depend on the residue only, so no product with an inserted zero is done.
 //
-// As a matrix product per phase and group: rows are target pixels, columns are the produced
+// It is a matrix product per phase and group: rows are target pixels, columns are the produced
 // channels, and k runs over (vertical tap, horizontal tap, reduced channel), channels innermost.
 #pragma once
 #include <binade/kernels/conv/conv2d_internal.h>

@@ -19,7 +19,7 @@ struct Correlation {
   WeightPacking* packing = nullptr;  // keeps packed weights; null: none are kept
 };
 
-// Calls below it run on one thread.
+// Calls with fewer operations than this run on one thread.
 inline constexpr double kSerialConvolutionFlops = 1.5e6;
 
 }  // namespace binade::kernels

@@ -1,5 +1,5 @@
-// Shared by the CPU passes of conv2d: windows of an image copied to padded channels-last rows, in
-// dtype `to`, which is the compute dtype or the image's own. Internal to kernels/.
+// Windows of an image, copied to padded channels-last rows in dtype `to` (the compute dtype or the
+// image's own), for the CPU passes of conv2d. Internal to kernels/.
 #pragma once
 #include <binade/kernels/conv/conv2d_internal.h>
 

@@ -12,8 +12,8 @@
 
 namespace binade::kernels {
 
-// Run the checked problem. They return false and do nothing if the library was not loaded or has no
-// plan for the problem; `why` then says why.
+// These run the checked problem. They return false and do nothing if the library was not loaded or
+// has no plan for the problem; `why` then says why.
 bool library_conv2d(const Conv2dForward& a, const Conv2dSizes& size, std::string& why);
 bool library_conv2d(const Conv2dBackwardData& a, const Conv2dSizes& size, std::string& why);
 bool library_conv2d(const Conv2dBackwardWeight& a, const Conv2dSizes& size, std::string& why);

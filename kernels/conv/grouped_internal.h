@@ -2,7 +2,7 @@
 // vector holds adjacent channels of a channels-last pixel, so it spans several groups.
 //
 // With groups of `width` channels in and out, lane j of a group is input channel j, and accumulator
-// k sums what this channel gives to output channel (j + k) mod width:
+// k sums the contribution of this channel to output channel (j + k) mod width:
 //   a_k[j] = sum over taps of x[j] * w[(j + k) mod width][j],   y[j] = sum_k a_k[(j - k) mod
 //   width].
 // So the loop over taps has only loads and multiply-adds; lanes are permuted once at the end. The
@@ -36,7 +36,7 @@ GroupedLanes grouped_lanes(DType compute, int64_t groups, int64_t reduced, int64
 // instruction set only.
 bool grouped_pays(const GroupedLanes& lanes);
 
-// source channel of every element of an expanded pixel.
+// The source channel of every element of an expanded pixel.
 std::vector<int32_t> expanded_channels(const GroupedLanes& lanes);
 
 // Lane permutations [slots][lanes]: entry k takes lane (j + sign * k) mod width of the same group.

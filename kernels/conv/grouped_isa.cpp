@@ -72,7 +72,7 @@ BINADE_INLINE Vector<C> joined(const GroupedPixels& a, const Vector<C> (&sums)[k
   return sum;
 }
 
-// What the epilogue does to `n` channels from channel c of the pixel whose first channel is y.
+// Applies the epilogue to the sums of `n` channels from channel c of a pixel.
 template <class C, bool kPart>
 BINADE_INLINE Vector<C> finished(const GroupedPixels& a, Vector<C> sum, int64_t pixel, int64_t c,
                                  int64_t n) {

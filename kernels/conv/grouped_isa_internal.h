@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// How the channels of one direction are spread over vectors.
+// The distribution of the channels of one direction over vectors.
 struct GroupedLanes {
   int64_t groups = 1, reduced = 1, produced = 1;  // channels of a group, in and out
   int64_t width = 1;                              // their greatest common divisor

@@ -86,7 +86,7 @@ class GroupedWeightGradient {
     return (count - 1) * a_.geometry.stride[axis] + a_.geometry.dilation[axis] * (kernel - 1) + 1;
   }
 
-  // As many rows, columns or images of dy as a window of kBlockElements allows.
+  // Takes as many rows, columns or images of dy as a window of kBlockElements allows.
   void choose_blocks() {
     const int64_t vectors =
         lanes_.is_expanded() ? lanes_.vectors() : std::min(kBlockVectors, lanes_.vectors());

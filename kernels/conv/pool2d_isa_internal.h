@@ -29,8 +29,8 @@ struct MaxPoolRow {
   int64_t row;  // of y
 };
 
-// A window that covers an input pixel: where its gradient and its choice are, and the pixel's place
-// in it.
+// A window that covers an input pixel: the addresses of its gradient and its choice, and the
+// pixel's position in the window.
 struct PoolCovering {
   const void* dy;
   const void* index;

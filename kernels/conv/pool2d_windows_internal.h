@@ -1,5 +1,5 @@
-// Which inputs an output of pooling averages and which outputs hold an input, along one dimension:
-// the same arithmetic on every device.
+// Computes, along one dimension, which inputs an output of pooling averages and which outputs hold
+// an input, with the same arithmetic on every device.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 

@@ -12,7 +12,7 @@
 #include <binade/kernels/gemm/contraction_tile_internal.h>
 #include <binade/kernels/gemm/pair_packing_internal.h>
 
-#if defined(__AMX_BF16__) || defined(__AMXBF16__)  // clang++ 14 calls it so
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)  // the name in clang++ 14
 
 namespace binade::kernels::BINADE_ISA {
 namespace {

@@ -266,7 +266,7 @@ bool run_product(const Gemm& g, const Product& product) {
 }
 
 #ifdef BINADE_HOST_EXECUTION
-// Instead of a library that host execution was not given: the CPU backend.
+// Computes by the CPU backend, if the environment names no library for host execution.
 bool compute_on_host(const Gemm& g) {
   check_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(current_stream(g.y.device))),
              "cudaStreamSynchronize");

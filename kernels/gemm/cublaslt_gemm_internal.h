@@ -13,10 +13,10 @@ namespace binade::kernels {
 // columns of a column-major y, k = 0, or no algorithm for the dtype and epilogue.
 bool library_gemm(const Gemm& g);
 
-// Throws Error, which says where the library was looked for, if it was not loaded.
+// Throws Error, which lists the places that were searched, if the library was not loaded.
 void require_gemm_library();
 
-// For the provider "auto": why the library cannot be used, "" if it can. Notes once that it is
+// For the provider "auto": why the library cannot be used, "" if it can. Says once that it is
 // missing.
 std::string gemm_library_absence();
 

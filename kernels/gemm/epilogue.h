@@ -1,4 +1,4 @@
-// The epilogue of a matrix product or a convolution: what happens to the sums before they are
+// The epilogue of a matrix product or a convolution: the operations on the sums before they are
 // stored, while they are in registers or in cache. One type for gemm and conv2d, CPU and CUDA.
 #pragma once
 #include <binade/kernels/base/view.h>

@@ -9,8 +9,8 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// a with strided rows is read in place where b has at most kUnpackedSteps columns, and b where a
-// has at most kUnpackedRows rows: with fewer of them a panel is read again less often. Tiles
+// a with strided rows is read in place if b has at most kUnpackedSteps columns, and b if a has at
+// most kUnpackedRows rows: then a panel would be read too few times to pay for packing. Tiles
 // prefetch, so a stride between steps costs little if a step has many multiplications.
 #if defined(__AVX512F__)
 constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;

@@ -4,8 +4,8 @@
 
 namespace binade::kernels {
 
-// False, and nothing done, if Eigen does not compute this product. REQUIRES: checked arguments, y
-// is not empty.
+// Returns false and does nothing if Eigen does not compute this product. REQUIRES: checked
+// arguments, y is not empty.
 bool eigen_gemm(const Gemm& g);
 
 }  // namespace binade::kernels

@@ -1,4 +1,4 @@
-// Checks of the arguments of gemm that every backend makes, and the checked problem.
+// The argument checks of gemm that every backend makes, and the checked problem.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 

@@ -4,7 +4,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// As a tile does: the product is added to 0, then the old value.
+// Adds as a tile does: the product to 0, then the old value.
 template <bool kAccumulate, class T>
 BINADE_INLINE Vector<T> result(T factor, Vector<T> b, Vector<T> old) {
   const Vector<T> sum = Vector<T>{} + factor * b;

@@ -1,8 +1,8 @@
-// Products of bf16 by vdpbf16ps: two elements of k at a time, twice as many products in an
-// instruction as f32 has. Products are exact and summed in f32, the even and the odd product of a
-// pair together, so the order differs from kernels/gemm/gemm.h. Subnormal inputs and results count
-// as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and only if the processor has
-// the instruction.
+// Products of bf16 by vdpbf16ps, which takes two elements of k at a time: twice as many products
+// per instruction as in f32. Products are exact and summed in f32, the even and the odd product of
+// a pair together, so the order differs from kernels/gemm/gemm.h. Subnormal inputs and results
+// count as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and only if the processor
+// has the instruction.
 //
 // AMX has tiles of 16 x 16 sums and of 16 pairs of k
 // (kernels/gemm/contraction_tile_amx_internal.h), which are used instead where the processor and
@@ -27,7 +27,7 @@ struct PairJoin {
 
 // True if products of two operands of this dtype are computed in pairs, now and on this machine.
 bool pairs_run(DType dtype);
-// True if AMX computes them. A product then costs so little that saving products does not pay.
+// True if AMX computes them. A product then costs so little that it does not pay to save products.
 bool amx_runs(DType dtype);
 
 // gemm_block for bf16. All functions here require that pairs_run() is true.

@@ -1,6 +1,6 @@
-// Products of few rows (kFewRows) with a large b, as a linear layer of a small batch computes them:
-// b is read once, in place and in its memory order, and multiplied by all rows. The time is that of
-// reading b. Only sources that are compiled per instruction set may include it (rules:
+// Products of few rows (kFewRows) with a large b, as in a linear layer with a small batch. b is
+// read once, in place and in its memory order, and multiplied by all rows, so the time is the time
+// to read b. Only sources that are compiled per instruction set may include it (rules:
 // kernels/base/isa.h).
 //
 // An element is the same chain of multiply-adds in the same blocks of k as in
@@ -113,7 +113,7 @@ BINADE_INLINE void add_steps_of(const T* a, Sum* sums,
   store(sums, sum);
 }
 
-// How steps of b are read as vectors of columns.
+// Reads steps of b as vectors of columns.
 template <class T, class S>
 struct StepReader {
   using Sum = typename Tile<T>::Sum;

@@ -15,7 +15,7 @@ inline Rounded rounded_to(DType dtype) {
   return dtype == DType::f16 ? Rounded::f16 : dtype == DType::bf16 ? Rounded::bf16 : Rounded::no;
 }
 
-// How a tile uses the matrix beside its result.
+// How a tile uses the operand of the epilogue.
 enum class TileOperand : uint8_t {
   prefetch,  // only prefetches it: a later step reads or writes it
   residual,  // adds it before relu

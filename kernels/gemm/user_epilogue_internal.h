@@ -1,4 +1,4 @@
-// What Binade does after a product or a convolution of a user's kernel
+// The epilogue that Binade applies after a product or a convolution of a user's kernel
 // (kernels/base/user_kernel.h).
 #pragma once
 #include <binade/kernels/gemm/epilogue.h>
