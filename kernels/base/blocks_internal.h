@@ -117,7 +117,7 @@ BINADE_OUTLINE void scatter(const T* x, std::byte* y, int64_t stride, int64_t n)
   }
 }
 
-// n <= kBlockSize elements at x in the compute type: returns x itself where it has that type and is
+// n <= kBlockSize elements at x in the compute type: returns x itself if it has that type and is
 // contiguous, else fills `block`.
 template <class T, class C>
 inline const C* load_block(const std::byte* x, int64_t stride, int64_t n, C* block) {
@@ -137,7 +137,7 @@ inline const C* load_block(const std::byte* x, int64_t stride, int64_t n, C* blo
   return block;
 }
 
-// Where a block of results can be computed: the output's own memory, or `block`.
+// The memory in which a block of results can be computed: the output's own memory, or `block`.
 template <class T, class C>
 inline C* result_block(std::byte* y, int64_t stride, C* block) {
   if constexpr (kSame<T, C>) {
@@ -148,7 +148,7 @@ inline C* result_block(std::byte* y, int64_t stride, C* block) {
   return block;
 }
 
-// Stores a block of results that was computed where result_block() said.
+// Stores a block of results that was computed in the memory of result_block().
 template <class T, class C>
 inline void store_block(const C* block, std::byte* y, int64_t stride, int64_t n) {
   const bool dense = stride == static_cast<int64_t>(sizeof(T));
@@ -222,7 +222,7 @@ inline void prefetch_block(const std::byte* x, int64_t stride, int64_t n) {
   }
 }
 
-// The numbers that an operation takes beside its arrays.
+// The scalar arguments of an operation.
 template <class C>
 struct MapScalars {
   C alpha, beta;

@@ -1,4 +1,4 @@
-// Where a tensor lives.
+// Device: the device whose memory holds a tensor.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -13,7 +13,7 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text) : std::runtime_error(text), text_(text) {}
   const char* what() const noexcept override { return text_.c_str(); }
-  // Adds where the error happened and keeps its type: "(in backward of softmax)".
+  // Adds the place of the error to its text and keeps its type: "(in backward of softmax)".
   void add_context(std::string_view context) { text_.append(" ").append(context); }
 
  private:

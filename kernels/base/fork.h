@@ -1,10 +1,10 @@
-// Threads do not survive fork(): what owns threads compares this number with the one at its birth.
+// Threads do not survive fork(), so an owner of threads compares this number with its first value.
 #pragma once
 #include <cstdint>
 
 namespace binade {
 
-// How many forks, since the first call in this program, lie between its process and this one.
+// The number of fork() calls between the process that called this first and the present process.
 uint32_t fork_count();
 
 }  // namespace binade

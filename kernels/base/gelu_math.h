@@ -31,8 +31,8 @@ struct LiftedPower {
   float n, scale;  // 2^(n + 40), n the integer next to x / ln 2
 };
 BINADE_HD inline LiftedPower lifted_power(float x) {
-  // Its last bits are 127 + 40, so the last bits of the rounded sum are the exponent field of
-  // 2^(n+40).
+  // The last bits of kRound are 127 + 40, so the last bits of the rounded sum are the exponent
+  // field of 2^(n+40).
   constexpr float kRound = 12582912.0f + 167.0f;
   const float shifted = x * 1.44269504f + kRound;
   const auto bits = static_cast<uint32_t>(to_bits(shifted)) << 23;

@@ -2,7 +2,7 @@
 // to float, compute, convert back once. Conversions round to nearest even, keep subnormals, and are
 // bit-exact on every machine. A NaN becomes a quiet NaN with the same sign and the top bits of its
 // payload. Bulk conversions are kernels (kernels/copy/copy.h).
-// In device code a conversion is the GPU's instruction, which makes every NaN the same one.
+// In device code a conversion is the GPU's instruction, which turns every NaN into the same NaN.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 

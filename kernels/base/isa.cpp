@@ -20,10 +20,10 @@ bool has_v3_extras() {
   return basic && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
 }
 
-// Which registers the operating system saves. REQUIRES: OSXSAVE.
+// A mask of the registers that the operating system saves. REQUIRES: OSXSAVE.
 __attribute__((target("xsave"))) uint64_t read_xcr0() { return __builtin_ia32_xgetbv(0); }
 
-// Not every compiler's __builtin_cpu_supports knows it by name either.
+// Asks the processor, since some compilers' __builtin_cpu_supports do not know this name either.
 bool has_avx512_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);

@@ -13,9 +13,9 @@
 
 namespace binade::kernels {
 
-// avx512_bf16 is avx512 with products of bf16 (kernels/gemm/gemm_pairs_internal.h), amx_bf16 has
-// them by AMX and is a set only where the system lets this process use its registers; all else of
-// both runs as avx512.
+// avx512_bf16 is avx512 with products of bf16 (kernels/gemm/gemm_pairs_internal.h). amx_bf16 has
+// these products by AMX; it exists only if the system lets this process use the AMX registers.
+// Everything else of both runs as avx512.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx_bf16 };
 
 // The widest set of this machine, or a narrower one where

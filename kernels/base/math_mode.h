@@ -1,13 +1,13 @@
-// Which algorithms kernels may choose: process-wide, from BINADE_MODE=fast|precise until set.
+// The mode limits the algorithms of kernels in this process: BINADE_MODE=fast|precise until set.
 //
-//   fast      also those whose rounding differs from that of the plain sum: Winograd for 3 x 3
+//   fast      also allows algorithms that round differently from the plain sum: Winograd for 3 x 3
 //             convolutions on the CPU (kernels/conv/winograd_internal.h), 2 to 4 times the error of
 //             an f32 sum, which for f16 and bf16 is far less than the rounding of the result; and
-//             products of bf16 by AVX512-BF16 or AMX where the processor has it, which sum in f32
-//             as well, but two elements at a time, and take subnormal numbers for 0
+//             products of bf16 by AVX512-BF16 or AMX if the processor has it. They sum in f32 too,
+//             but two elements at a time, and treat subnormal numbers as 0
 //             (kernels/gemm/gemm_pairs_internal.h)
-//   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
-//             always does, and GPUs
+//   precise   every result is the sum that the formula says, exact wherever the sum is. f64 and
+//             GPUs always compute so
 //
 // In both modes the choice follows from shapes, never from timing or threads: results repeat
 // bit for bit.
@@ -23,7 +23,7 @@ MathMode math_mode();
 void set_math_mode(MathMode mode);
 
 const char* to_string(MathMode mode);
-// Throws Error unless the name is fast or precise; `source` names who asks.
+// Throws Error unless the name is fast or precise; `source` names the caller in the message.
 MathMode parse_math_mode(std::string_view name, const char* source);
 
 // Sets a mode until the end of a scope.

@@ -1,4 +1,4 @@
-// Count, mean and sum of squared deviations from the mean, and how to merge those of two samples
+// Count, mean and sum of squared deviations from the mean, and a way to merge those of two samples
 // (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
 // variances", 1979). Every norm and variance merges its partial results this way.
 #pragma once

@@ -3,8 +3,8 @@
 
 namespace binade::kernels {
 
-// Called on the thread that starts a job, with the number of threads that may take part, and at its
-// end with 1. null: nobody is told.
+// Called on the thread that starts a job, with the number of threads that may take part, and at the
+// end of the job with 1. null: no hook.
 using ParallelProbe = void (*)(int threads) noexcept;
 void set_parallel_probe(ParallelProbe probe);
 

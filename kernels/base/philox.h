@@ -48,8 +48,8 @@ class Stream {
     }
     return block_[index_++ % 4];
   }
-  // The sequence of part i of the work from here on, with a key that is drawn from this one, which
-  // does not advance.
+  // A new sequence for part i of the work. Its key is drawn from this sequence at its present
+  // position; this sequence does not advance.
   constexpr Stream part(uint64_t i) const {
     constexpr uint64_t kPartKey = 0x5041'5254'5354'524D;
     const Block key = generate(seed_ ^ (kPartKey + i), index_, stream_);

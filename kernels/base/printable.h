@@ -1,4 +1,4 @@
-// Text from outside (names of files, classes and tensors, contents of files) made safe to print:
+// Makes text from outside (names of files, classes and tensors, contents of files) safe to print:
 // on a terminal it moves no cursor, and in a log it begins no line. Error, FileError and warn()
 // apply it to their text, so code that throws or warns need not.
 #pragma once
@@ -12,9 +12,9 @@ namespace binade {
 // no overlong forms, no surrogates, at most U+10FFFF). REQUIRES: `text` is not empty.
 size_t utf8_character(std::string_view text);
 
-// The bytes of `text`, but each byte of these as \xNN in hexadecimal: control characters (C0 with
-// ESC and newline, DEL, C1), characters that end a line or reverse the direction of text
-// (U+2028 to U+202E, U+2066 to U+2069), and what is not UTF-8. A backslash stays as it is.
+// `text` with the bytes of these characters written as \xNN in hexadecimal: control characters (C0
+// with ESC and newline, DEL, C1), characters that end a line or reverse the direction of text
+// (U+2028 to U+202E, U+2066 to U+2069), and bytes that are not UTF-8. A backslash stays as it is.
 std::string printable(std::string_view text);
 
 }  // namespace binade

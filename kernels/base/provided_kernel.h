@@ -1,9 +1,9 @@
 // BINADE_PROVIDED_KERNEL: BINADE_KERNEL (kernel.h) for an operation that a user's kernel may
 // compute (kernels/user/user_kernels.h). Beside the functions of BINADE_KERNEL the family defines
 //
-//   bool run_by_user(const SoftmaxForward& a) {...}   // softmax_user.cpp: false: ours shall run
+//   bool run_by_user(const SoftmaxForward& a) {...}   // softmax_user.cpp; false: run our kernel
 //
-// which is called only while there are kernels of users, or before the environment was read.
+// It is called only while there are kernels of users, or before the environment was read.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

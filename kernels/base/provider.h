@@ -1,7 +1,7 @@
-// Which implementation of an operation runs: process-wide, by a name, from an environment variable
-// until it is set. One table in provider.cpp lists the families of operations with such names:
+// A provider is the name of the implementation of an operation that runs in this process. An
+// environment variable gives it until it is set. A table in provider.cpp lists the families:
 //
-//   family      variable           variants besides own, and what else there is
+//   family      variable           variants besides own
 //   gemm        BINADE_GEMM        kernels/gemm/gemm_provider.h
 //   conv2d      BINADE_CONV2D      kernels/conv/conv2d_provider.h
 //   softmax     BINADE_SOFTMAX     softmax and log-softmax; no library
@@ -14,14 +14,14 @@
 //                  (register tiles of 64 or 128 squared, or the one that fits), tensor, tensor_64,
 //                  tensor_128. Tensor cores take f16 and bf16 (before sm_80 f16); other dtypes run
 //                  the simt variant.
-//   library        the vendor's; an error if it is not found, and own where it has nothing for a
-//                  problem
+//   library        the vendor's library; an error if it is not found. A problem that the library
+//                  does not support runs as own
 //   auto           the default: the fastest of them on a GPU, decided once per problem
-//                  (kernels/base/tuning.h), and own on the CPU. A library that is not found is
-//                  noted in one line, and own runs
+//                  (kernels/base/tuning.h), and own on the CPU. If a library is not found, one line
+//                  says so, and own runs
 //
-// A variable with a wrong name is an error of the first call of any family, whichever family and
-// device the call is for. Kernels of users stand above all of these: kernels/user/user_kernels.h.
+// A variable with a wrong name makes the first call of any family an error, whichever family and
+// device the call is for. Kernels of users come before all of these: kernels/user/user_kernels.h.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -50,14 +50,14 @@ enum class KernelVariant : uint8_t {
 struct Provider {
   std::string_view name;
   KernelVariant variant;
-  const char* missing = nullptr;  // why this build does not have it
+  const char* missing = nullptr;  // why this build does not have it, else null
 };
 
 enum class ProviderFamily : uint8_t { gemm, conv2d, softmax, norm, reduce, attention };
 inline constexpr int kProviderFamilies = 6;
 
-// The names of a family: "softmax", "BINADE_SOFTMAX", and all providers, those that this build does
-// not have too.
+// The names of a family: "softmax", "BINADE_SOFTMAX", and all providers, also those that this build
+// does not have.
 struct ProviderFamilyInfo {
   const char *name, *variable;
   std::vector<std::string_view> providers;

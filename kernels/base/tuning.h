@@ -1,10 +1,10 @@
 // The table behind the provider "auto" (kernels/base/provider.h): for each problem (operation, kind
 // of device, dtype, sizes, layout) the implementation that was chosen, and why.
 //
-// A problem is decided at its first call outside of a graph capture. Candidates that a rule knows
-// to be slower, or that cannot compute the problem, are not timed. If more than one is left, each
-// runs on the device between two events, and the fastest is kept; later calls look the choice up
-// and ask the device nothing. With BINADE_TUNING=FILE in the environment the table starts with the
+// The first call of a problem outside of a graph capture decides. Candidates that a rule knows to
+// be slower, or that cannot compute the problem, are not timed. If more than one is left, each runs
+// on the device between two events, and the fastest is kept; later calls look the choice up and do
+// not wait for the device. With BINADE_TUNING=FILE in the environment the table starts with the
 // contents of the file and every new line is appended to it, so that later runs time nothing.
 // Results with "auto" depend on the table: runs with the same table on the same kind of device
 // repeat bit for bit. During a capture a problem that is not in the table runs as "own". The

@@ -158,7 +158,7 @@ BINADE_INLINE C reduce_add(const Vector<C> (&sums)[kWays]) {
   return reduce_add<C>((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-// If v holds a NaN, the result is NaN or the largest of some of the others.
+// If v holds a NaN, the result is NaN or the maximum of only some of the other elements.
 template <class C>
 BINADE_INLINE C reduce_max(Vector<C> v) {
   return fold_halves(v, [](auto a, auto b) { return b > a ? b : a; });

@@ -1,12 +1,12 @@
 // Libraries of the device's vendor, found and loaded at run time: no program needs one to start.
 //
-// Where a library is looked for, in this order:
+// A library is searched for in this order:
 //   1. the file that the library's own variable names (BINADE_CUBLASLT_LIBRARY); then nothing else
 //   2. BINADE_LIBRARY_PREFIX: folders, separated by colons
 //   3. the CUDA toolkit: CUDA_HOME, CUDA_PATH, the toolkit of the build, /usr/local/cuda
 //   4. the system, as for any library: LD_LIBRARY_PATH, ld.so.conf
 //   5. VIRTUAL_ENV, where NVIDIA's Python wheels put their files
-// A folder means itself and, below it, lib64, lib, targets/*/lib, nvidia/*/lib and
+// In each folder the search includes the folder itself, lib64, lib, targets/*/lib, nvidia/*/lib and
 // lib/python*/site-packages/nvidia/*/lib. In host execution of kernels only 1. counts, because a
 // real library cannot use the memory of the emulated device.
 #pragma once
@@ -38,7 +38,7 @@ bool is_named(const VendorLibrary& library);
 class LoadedLibrary {
  public:
   // Tries library_files() until one loads, has all symbols that the caller asks for with find(),
-  // and passes `check`: the reason why this file will not do, or "".
+  // and passes `check`, which returns the reason against this file, or "".
   using Find = std::function<void*(const char* symbol)>;
   using Check = std::function<std::string(const Find& find)>;
   LoadedLibrary(const VendorLibrary& library, const Check& check,
@@ -54,8 +54,8 @@ class LoadedLibrary {
 };
 
 // Says once per process and library, in one line, that it is missing and what runs instead. The
-// line goes to stderr; core replaces that by its warnings (core/observe/warning.h). In host
-// execution a library that the environment does not name is not missed.
+// line goes to stderr, or to the warnings of core (core/observe/warning.h) if core is used. In host
+// execution it says nothing about a library that the environment does not name.
 void note_missing(const VendorLibrary& library, const char* instead);
 void set_notice_sink(void (*sink)(const std::string& text));
 void send_notice(const std::string& text);

@@ -1,4 +1,4 @@
-// One hop of a reduction between ranks: combines what was received with this rank's own values.
+// One hop of a reduction between ranks: combines the received values with this rank's own values.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

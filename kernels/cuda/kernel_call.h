@@ -45,8 +45,8 @@ inline void check_cuda(int code, const char* what) {
   }
 }
 
-// For tests that revive a dead device (kernels/host/queue.h): later errors do not name the
-// forgotten one.
+// For tests that revive a dead device (kernels/host/queue.h): later errors then do not name the
+// first fault.
 void forget_first_fault();
 
 // Makes `device` current for runtime calls of this thread. If it already is, this costs a

@@ -30,7 +30,7 @@ constexpr size_t kSharedWithoutAsking = 48 * 1024;
 constexpr size_t kMuchShared = 16 * 1024;  // of a block that keeps tiles there
 constexpr unsigned kPortableCluster = 8;
 
-// What the runtime knows about a kernel on a device.
+// The attributes of a kernel on a device.
 struct Prepared {
   int most_threads = 0;  // of a block: __launch_bounds__, and registers; 0: not loaded yet
   size_t shared_limit = kSharedWithoutAsking;

@@ -20,7 +20,7 @@ struct Candidate {
   std::string hopeless;  // why it is not worth a timing; "" if it is
 };
 
-// A call that asks for a choice. The functions are called only if the problem is new.
+// A call that needs a choice. The functions are called only if the problem is new.
 struct ProviderCall {
   Device device;
   std::span<const int64_t> key;                        // all that the choice depends on

@@ -1,5 +1,5 @@
-// Counts exactly what a narrower format would do to the elements of a tensor: the kernels of the
-// exponent lens (core/observe/exponents.h).
+// The kernels of the exponent lens (core/observe/exponents.h): they count exactly how many elements
+// of a tensor a narrower format would change.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

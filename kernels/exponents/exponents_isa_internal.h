@@ -8,7 +8,7 @@ namespace binade::kernels {
 
 // There are several tables, because an increment waits for the previous increment of the same
 // address. Equal keys of two tables must not be a multiple of 4096 bytes apart either: processors
-// first compare only the low bits of addresses and take such accesses for the same one.
+// first compare only the low bits of addresses and would treat these as equal.
 inline constexpr int kExponentTables = 8;
 using ExponentTable = uint32_t[kExponentKeys + 144];
 

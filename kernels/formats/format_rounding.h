@@ -14,7 +14,7 @@
 
 namespace binade {
 
-// nearest_even takes the nearest value, of two equally near ones that with an even code.
+// nearest_even takes the nearest value, and of two equally near ones the one with an even code.
 // toward_zero never rounds a finite value to an infinity. stochastic takes the next larger
 // magnitude with a probability equal to the distance to the smaller one in units of the gap,
 // rounded to 32 bits: the mean of many roundings is the value.
@@ -27,12 +27,12 @@ namespace binade::kernels {
 // The values of a format, as the rounding needs them.
 struct FormatGrid {
   double max = 0;     // the largest finite value
-  double beyond = 0;  // what larger values become: max, an infinity or NaN
+  double beyond = 0;  // the result for larger values: max, an infinity or NaN
   int mantissa_bits = 0;
   int min_exponent = 0;  // of the smallest normal value
   int bias = 0;
   bool subnormals = true;
-  bool is_signed = true;  // else there is no zero either: zero and negative values become NaN
+  bool is_signed = true;  // false: no zero either, so zero and negative values become NaN
   bool negative_zero = true;
 };
 
@@ -40,7 +40,7 @@ BINADE_HD inline double power_of_two(int exponent) {  // exponent from -1022 to 
   return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
 }
 
-// Whether a value a fraction `rest` (0 <= rest < 1) of a gap above a value of the format rounds up.
+// True if a value that lies `rest` (0 <= rest < 1) of a gap above a format's value rounds up.
 BINADE_HD inline bool rounds_up(double rest, bool odd, Rounding rounding, uint32_t random) {
   if (rounding == Rounding::toward_zero) {
     return false;
@@ -54,7 +54,7 @@ BINADE_HD inline bool rounds_up(double rest, bool odd, Rounding rounding, uint32
   return chance + static_cast<double>(random) >= 0x1p32;
 }
 
-// |x| > 0, finite, to a multiple of the unit of its binade (which may exceed max).
+// a > 0, finite, rounded to a multiple of the unit of its binade (the result may exceed max).
 BINADE_HD inline double round_magnitude(double a, const FormatGrid& g, Rounding rounding,
                                         uint32_t random) {
   const int exponent = static_cast<int>(std::bit_cast<uint64_t>(a) >> 52) - 1023;

@@ -5,7 +5,7 @@
 
 namespace binade::kernels {
 
-// Where random bits come from.
+// The source of random bits.
 struct FormatRandom {
   uint64_t seed, offset;
   const int64_t* advance;  // or null

@@ -21,7 +21,7 @@ struct RoundToFormat {
 };
 BINADE_KERNEL(round_to_format, RoundToFormat, x)
 
-// How a block gets its scale from its largest magnitude.
+// The rule that gives a block its scale from its largest magnitude.
 //   power:   2^(floor(log2 amax) - exponent of the format's max), as OCP MX 1.0, section 6.3
 //   nearest: amax / max of the elements, rounded to the scale's own format (NVFP4)
 enum class BlockScale : uint8_t { power, nearest };
@@ -48,7 +48,7 @@ BINADE_KERNEL(round_blocks, RoundBlocks, x)
 //   chunks:     chunks of `chunk` products, then the sum of their sums (Wang et al., "Training Deep
 //               Neural Networks with 8-bit Floating Point Numbers", NeurIPS 2018)
 //   pairwise:   the sum of two halves, recursively
-//   kahan:      sequential, with a second accumulator for what rounding took away
+//   kahan:      sequential, with a second accumulator for the rounding errors
 enum class SumOrder : uint8_t { sequential, chunks, pairwise, kahan };
 
 // y = a b, where every sum is rounded to `grid`. A product is exact before it is added; each sum is

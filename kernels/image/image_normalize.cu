@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// What image_normalize_moved_kernel needs of the images.
+// The images and their moves, for image_normalize_moved_kernel.
 struct Moves {
   const uint8_t* flip;  // [images] or null
   int64_t images, height, width;

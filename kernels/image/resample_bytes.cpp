@@ -38,7 +38,7 @@ struct AxisFilter {
         support(support_of(filter) * stretch),
         in(axis.in) {}
   double center(int output) const { return begin + (output + 0.5) * scale; }
-  // Not empty: the center lies within the picture.
+  // The range is not empty, because the center lies within the picture.
   ResampleRange inputs(int output) const {
     const double middle = center(output);
     return {std::max(static_cast<int>(middle - support + 0.5), 0),

@@ -1,4 +1,4 @@
-// The shape of an index kernel's loops, the same on every device.
+// The loops of an index kernel, the same on every device.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 #include <binade/kernels/index/index.h>

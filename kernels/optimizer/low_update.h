@@ -1,9 +1,9 @@
 // How a step updates f16 and bf16 parameters that have no master. nearest rounds the new value: an
-// update below half a unit in the last place of its weight is lost. The other two keep it:
+// update below half a unit in the last place of its weight is lost. The others keep such updates:
 //   stochastic:  rounds up or down at random so that the mean of many roundings is the new value
 //                (Zamirai et al., "Revisiting BFloat16 Training", 2020)
-//   compensated: a second array of the parameter's dtype holds what rounding took away, and the
-//                next step adds it again (Kahan's summation; ibid.)
+//   compensated: a second array of the parameter's dtype holds the rounding errors, and the next
+//                step adds them again (Kahan's summation; ibid.)
 #pragma once
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/base/view.h>
@@ -17,12 +17,12 @@ enum class LowUpdates : uint8_t { nearest, stochastic, compensated };
 
 namespace binade::kernels {
 
-// Of a step over a range (kernels/optimizer/optimizer.h).
+// The arguments for such updates in a step over a range (kernels/optimizer/optimizer.h).
 struct LowUpdate {
   LowUpdates how = LowUpdates::nearest;
-  View compensation = kNoView;  // like param; of `compensated`
-  // Of `stochastic`: element i of the range at update u (that of step_scalars if these are given)
-  // takes number (first + i, u) of the Philox sequence of `seed`.
+  View compensation = kNoView;  // like param; for `compensated`
+  // For `stochastic`: element i of the range takes number (first + i, u) of the Philox sequence of
+  // `seed`, where u is the number of the update (from step_scalars, if these are given).
   uint64_t seed = 0;
   int64_t first = 0, update = 0;
 };

@@ -1,5 +1,5 @@
-// Low updates on the CPU: the range kernels of the optimizers work on f32 values in a block of
-// memory, as on masters, which is read from the parameters before and rounded into them after.
+// Low updates on the CPU: the range kernels of the optimizers work on a block of f32 values, as on
+// masters. The block is read from the parameters before the step and rounded into them afterwards.
 #pragma once
 #include <binade/kernels/optimizer/low_update.h>
 #include <binade/kernels/optimizer/optimizer_isa_internal.h>
@@ -11,7 +11,7 @@ inline constexpr int64_t kLowBlock = 8192;
 
 void check_low(const char* op, const View& param, const View& master, const LowUpdate& low);
 
-// While it exists the range has a master. REQUIRES: at most kLowBlock elements.
+// While a block exists, it is the master of the range. REQUIRES: at most kLowBlock elements.
 class LowBlock {
  public:
   // at: the number of the range's first element within the step's.

@@ -1,4 +1,4 @@
-// How the CPU splits optimizer steps over threads (internal to kernels/).
+// Splits optimizer steps over the threads of the CPU (internal to kernels/).
 #pragma once
 #include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>

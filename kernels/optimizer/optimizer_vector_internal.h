@@ -1,4 +1,4 @@
-// Shared by the range kernels of the optimizers. Include only from *_isa.cpp, like
+// Helpers of the range kernels of the optimizers. Include only from *_isa.cpp, like
 // vector_math_internal.h.
 #pragma once
 #include <binade/kernels/base/vector_math_internal.h>

@@ -66,7 +66,7 @@ BINADE_HD inline RangeScalars range_scalars(const RangeNumbers& n) {
           .second_scale = 1 / std::sqrt(1 - std::pow(n.beta2, n.update))};
 }
 
-// Where the scalars of a parameter range come from; pointers are to device memory.
+// The inputs for the scalars of a parameter range; pointers are to device memory.
 struct RangeSource {
   double scale;       // its gradients are scale * tag times the true ones
   const double* tag;  // null means 1
@@ -201,8 +201,8 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerScalars* s
   return kStepApplied;
 }
 
-// True if a step with these measured gradients must replace what is not finite and then be applied.
-// The scaler counts this as an overflow.
+// True if a step with these measured gradients must replace the elements that are not finite before
+// it is applied. The scaler counts this as an overflow.
 BINADE_HD inline bool must_replace(const ScaleRule& rule, ScalerScalars& scaler,
                                    const OptimizerScalars& step_scalars) {
   const bool replaces = step_scalars.non_finite != 0 && scaler.halted == 0 &&

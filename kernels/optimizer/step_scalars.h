@@ -47,7 +47,7 @@ struct StepStats {
 };
 BINADE_KERNEL(step_stats, StepStats, step_scalars)
 
-// After the statistics: sets step_scalars.replaces, that is whether this step must replace what is
+// After the statistics: sets step_scalars.replaces, 1 if this step must replace elements that are
 // not finite before it is applied (AtFloor::clip).
 struct StepReplaces {
   ScaleRule rule;

@@ -18,7 +18,7 @@
 //   saved     what the gradient reads: the input x or the output y
 //   code      much if the formula is longer than one exp or log, else little: how many elements
 //             a CUDA thread has in flight (unary_unroll_internal.h)
-//   class     which dtype the op takes under a precision policy. wide_pointwise: the result grows
+//   class     decides the op's dtype under a precision policy. wide_pointwise: the result grows
 //             faster than products (exp, pow, 1/x), or is a logarithm. Else pointwise, whatever the
 //             formula calls: elu takes exp of negative numbers only
 //   option    PyTorch's name of the number that the op takes
@@ -89,7 +89,7 @@
   BINADE_UNARY_OPTION_OPS(X)                                                  \
   BINADE_UNARY_OTHER_OPS(X)
 
-// Operations of two inputs: name, functor, dtypes (any: also i64, i32 and u8, else floating), class.
+// Operations of two inputs: name, functor, dtypes (any: also i64, i32, u8; else floating), class.
 //
 // Tensor name(const Tensor& a, const Tensor& b), defined by core/ops/binary.cpp.
 #define BINADE_BINARY_PLAIN_OPS(X)                                            \

@@ -15,7 +15,7 @@ double reduction_of_nothing(Reduce op);
 // y of an ArgMax as a view with x's rank and size 1 at dim.
 View with_reduced_dim(const ArgMax& a, const View& y);
 
-// How a reduction transforms its terms, and what it does to the result.
+// How a reduction transforms its terms and its result.
 enum class Term : uint8_t { plain, negative, absolute, square };
 struct Reading {
   Term term = Term::plain;

@@ -1,4 +1,4 @@
-// Shared by the sources of CPU reductions: operations on two values, cascades, and positions.
+// Helpers of the CPU reductions: operations on two values, cascades, and positions.
 // Include only from *_isa.cpp files.
 #pragma once
 #include <binade/kernels/base/blocks_internal.h>

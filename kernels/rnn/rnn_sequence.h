@@ -11,13 +11,13 @@
 
 namespace binade::kernels {
 
-// Places in arrays over time: of computation step i in a sequence [steps, ...], and of the states
+// Indices over time: of computation step i in a sequence [steps, ...], and of the states
 // before and after it in [steps + 1, ...]. The start state is at the end where computation begins.
 struct RNNOrder {
   bool reverse;
   int64_t steps;
-  // Of sequences that end early: step i computes the first rows[i] rows of the batch only. They
-  // never grow in number, and all rows take part in the first step. Empty: all in every step.
+  // For sequences that end early: step i computes only the first rows[i] rows of the batch. The
+  // numbers never grow, and all rows take part in the first step. Empty: all rows in every step.
   std::vector<int64_t> rows = {};
   int64_t rows_in(int64_t i, int64_t batch) const {
     return rows.empty() ? batch : rows[static_cast<size_t>(i)];
@@ -29,8 +29,8 @@ struct RNNOrder {
 
 namespace cpu {
 
-// Whether products of this dtype run here. bf16 by the processor's own instructions, and products
-// by Eigen, are faster or expected as a gemm for each step.
+// True if sequences of this dtype run here. False for bf16 by the processor's own instructions,
+// where a gemm per step is faster, and for Eigen's products, which the user asked for.
 bool rnn_sequence_runs(DType dtype);
 
 // Views are contiguous and of the dtype of h, c of its compute dtype. Rows that have ended are

@@ -118,7 +118,7 @@ struct Place {
   int64_t block, sums, at, wide, row, unit, lanes;
 };
 
-// What both directions know of a panel. kGates: gates in the sums.
+// The code on a panel that both directions share. kGates: gates in the sums.
 template <class C, int kGates, int kUnitVectors>
 class Tiles {
  public:

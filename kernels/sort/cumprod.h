@@ -1,4 +1,4 @@
-// Products of the elements so far, along one dimension.
+// Cumulative products along one dimension.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -51,8 +51,8 @@ void compare_results(const UserCall& call, const UserObject& object, const OwnRe
   }
 }
 
-// What the function returned. An exception, which the interface forbids, is an error like any
-// other.
+// Calls the user's function and returns its status. An exception, which the interface forbids,
+// becomes an Error.
 int status_of_user(const UserCall& call, UserFunctionPointer function, const void* arguments,
                    const binade_launch& launch, const std::string& path) {
   std::string thrown;

@@ -1,4 +1,4 @@
-// How a family hands a call to a user's kernel (run_by_user of provided_kernel.h).
+// How a family passes a call to a user's kernel (run_by_user of provided_kernel.h).
 #pragma once
 #include <binade/kernels/base/provided_kernel.h>
 #include <binade/kernels/base/user_kernel.h>
@@ -31,11 +31,11 @@ enum class UserFunction : uint8_t {
 };
 inline constexpr int kUserFunctions = 17;
 
-// False, without a word, if no user's kernel would compute the function on this device. Reads the
-// environment at its first call: throws what is wrong with it. False inside of a comparison.
+// False if no user's kernel would compute the function on this device, and inside of a comparison.
+// The first call reads the environment and throws an Error if it is wrong.
 bool has_user_function(UserFunction function, Device device);
 
-// The same for callers that would not come by run_by_user, such as fused products.
+// The same for callers that do not go through run_by_user, such as fused products.
 bool user_computes(UserFunction function, Device device);
 
 // While it lives, this thread's calls run Binade's own kernels.
@@ -56,16 +56,16 @@ binade_tensor user_tensor(const View& view, const Dims& sizes);
 
 struct UserCall {
   UserFunction function;
-  const View& decisive;  // its device and dtype are those of the call
+  const View& decisive;  // determines the device and dtype of the call
   // Why the interface cannot express the call; null if it can. Ours runs, and one line says so.
   const char* refused = nullptr;
   std::span<const View* const> outputs;  // views that are absent are left out of the comparison
-  // Our own kernel with these views in the place of `outputs`, for the comparison.
+  // Runs our own kernel with these views instead of `outputs`, for the comparison.
   std::function<void(std::span<const View> outputs)> own;
 };
 
-// True if the user's kernel computed the call; else nothing was written. Throws if it failed or is
-// wrong. REQUIRES: has_user_function.
+// True if the user's kernel computed the call; else nothing was written. Throws if the kernel
+// failed or its result is wrong. REQUIRES: has_user_function.
 bool run_user_function(const UserCall& call, const void* arguments);
 
 template <class Arguments>
@@ -73,8 +73,8 @@ bool run_user(const UserCall& call, const Arguments& arguments) {
   return run_user_function(call, &arguments);
 }
 
-// For the comparison, with a tolerance that follows from `precision`, the dtype of the arithmetic,
-// of the largest value. On a device REQUIRES a KernelCall.
+// The result of a comparison. The tolerance depends on the largest value and on `precision`, the
+// dtype of the arithmetic. On a device REQUIRES a KernelCall.
 struct UserDifference {
   bool found = false;
   int64_t count = 0, index = 0;  // wrong elements; the first, row-major

@@ -1,4 +1,4 @@
-// A loaded object of a user, as those who load it and those who call it see it.
+// A loaded object of a user, for the code that loads it and the code that calls it.
 #pragma once
 #include <binade/kernels/user/user_kernels_internal.h>
 
