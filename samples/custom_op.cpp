@@ -5,7 +5,7 @@
 #include <cstdio>
 using namespace binade;
 
-// Its name in errors, and the precision class: sums and ratios are safe in f16, so `pointwise`.
+// The op's name in errors, and its class: sums and ratios are safe in f16, so `pointwise`.
 static constexpr Op kSoftsign{"softsign", OpClass::pointwise};
 
 Tensor softsign(const Tensor& x_, const Tensor& s_) {

@@ -1,4 +1,4 @@
-// What a run of train_classifier remembers about how it was started.
+// The settings with which a run of train_classifier was started, as its checkpoints keep them.
 #pragma once
 #include "train_classifier_flags.h"
 

@@ -1,4 +1,4 @@
-// What the commands of the tool do. Each run() prints its result and returns the exit status.
+// The commands of the tool. Each run() prints its result and returns the exit status.
 #pragma once
 #include "command_line.h"
 

@@ -1,5 +1,5 @@
-// What the ops of core/linalg share: checks, copies between a tensor and host batches, and the
-// dtypes of backward formulas.
+// Helpers that the ops of core/linalg share: checks, copies between a tensor and host batches, and
+// the dtypes of backward formulas.
 #pragma once
 #include <binade/core/linalg/host_internal.h>
 #include <binade/core/tensor/tensor.h>

@@ -57,8 +57,8 @@ class MemoryTracker final : public MemoryListener {
   // Call it after each step.
   void end_step();
   int64_t steps() const;
-  // What grew in each of the last kLeakSteps steps. A loss kept with its graph shows as the modules
-  // whose results the graph holds.
+  // The labels whose memory grew in each of the last kLeakSteps steps. A loss kept with its graph
+  // shows as the modules whose results the graph holds.
   static constexpr int64_t kLeakSteps = 8;
   std::vector<MemoryLeak> leaks() const;
 

@@ -12,7 +12,7 @@ struct OpCost {
   double bytes = 0;  // each operand once; 0 for a view
 };
 
-// Which formula an op follows.
+// The cost formula of an op.
 enum class CostRule : uint8_t {
   product,        // 2 numel(y) last(x): matmul, linear
   addmm,          // the same with the second operand

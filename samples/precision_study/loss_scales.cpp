@@ -1,4 +1,4 @@
-// Which loss scales work.
+// Finds the loss scales that work.
 #include <algorithm>
 #include <cmath>
 

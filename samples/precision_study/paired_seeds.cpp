@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSeeds = 8;
 constexpr double kQuantile = 2.365;  // of Student's t with 7 degrees of freedom, 97.5%
-// Of the spread over seeds: the difference must be smaller than what another seed makes.
+// A share of the spread over seeds: the difference must be smaller than the effect of another seed.
 constexpr double kOfSpread = 1;
 
 struct Interval {

@@ -27,7 +27,7 @@ int64_t weight_bytes(const Task& task, const Precision& precision) {
          ((precision.low_weights() ? 2 : 4) + (precision.masters() ? 4 : 0));
 }
 
-// What an arm loses, as measured: the share of O0's gradients that its dtype and scale flush, and
+// The measured losses of an arm: the share of O0's gradients that its dtype and scale flush, and
 // the share of the updates of its own run that changed nothing.
 struct Losses {
   double flushed, swallowed;

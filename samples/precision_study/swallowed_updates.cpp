@@ -1,4 +1,4 @@
-// Which updates do not change an f16 weight.
+// Finds the updates that do not change an f16 weight.
 #include <cmath>
 
 #include "experiment.h"

@@ -53,8 +53,8 @@ using Look = std::function<void(const Moment&)>;
 
 Run train_model(const Task& task, const Recipe& recipe, const Look& look = {});
 
-// What the optimizer adds its updates to, per parameter: the master, else the parameter. On the
-// host.
+// The tensors to which the optimizer adds its updates, per parameter: the master, else the
+// parameter. On the host.
 std::vector<Tensor> kept_values(nn::Module& model, const optim::Optimizer& optimizer);
 
 // The means over windows of `width` steps, at the last step of each window: a smooth curve.

@@ -13,7 +13,7 @@ OP_TABLE_DRIVERS = ("forward", "gradient", "dtype", "repeat", "exact")
 CUDA_TESTS = ("training", "device_runtime", "graphed_step", "trainer", "optimizer_step", "tensor_basics",
               "sequence_training", "precision")
 
-# What is not done without a tool.
+# The checks that are left out without a tool.
 NEEDS = {
     "torch": "no comparison with PyTorch (stages kernel-speed, steps, losses)",
     "compute-sanitizer": "no memcheck, racecheck and synccheck",

@@ -1,4 +1,4 @@
-// What binade bench diff calls a change, and the files that it reads.
+// Tests which differences binade bench diff calls a change, and the files that it reads.
 #include <bench/bench_diff.h>
 #include <bench/bench_run.h>
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ TEST(Statistics, Quantiles) {
   EXPECT_DOUBLE_EQ(quantile({0, 10}, 0.1), 1);
 }
 
-// Of n = 10 the second and ninth cover 1 - 2 (1 + 10) / 1024 = 0.9785, the third and eighth 0.891.
+// For n = 10 the 2nd and 9th cover 1 - 2 (1 + 10) / 1024 = 0.9785, the 3rd and 8th 0.891.
 TEST(Statistics, IntervalOfTheMedian) {
   const MedianInterval ten = median_interval({9, 0, 1, 8, 2, 7, 3, 6, 4, 5});
   EXPECT_DOUBLE_EQ(ten.low, 1);

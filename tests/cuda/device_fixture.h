@@ -1,6 +1,6 @@
-// What tests of the runtime share that run on the emulated device and, in the bundle of
-// scripts/gpu-check, on a GPU: the device, memory on it, a fixture, and the few things that the
-// fake runtime knows more of.
+// Shared code for tests of the runtime that run on the emulated device and, in the bundle of
+// scripts/gpu-check, on a GPU: the device, memory on it, a fixture, and the few functions that only
+// the fake runtime has.
 #pragma once
 #include <binade/core/device/device_memory.h>
 #include <binade/core/device/device_stats.h>
@@ -23,7 +23,7 @@ inline constexpr Device kDevice{Device::kEmulated, 0};
 inline constexpr Device kDevice{Device::kCuda, 0};
 #endif
 
-// Which order deferred streams of the fake runtime take; a GPU has its own.
+// Sets the order of deferred streams of the fake runtime; a GPU has its own order.
 inline void set_order([[maybe_unused]] uint64_t seed) {
 #ifdef BINADE_HOST_EXECUTION
   kernels::host::stream_options().seed = seed;

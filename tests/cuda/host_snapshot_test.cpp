@@ -176,7 +176,7 @@ TEST_F(HostSnapshotTest, OnceOutOfPinnedMemoryTheCacheIsEmptied) {
   EXPECT_TRUE(warnings.empty()) << warnings[0];
 }
 
-// What a kernel found before the copy is an error of the save, not a checkpoint.
+// A fault that a kernel reports before the copy becomes an error of the save, not a checkpoint.
 TEST_F(HostSnapshotTest, AReportedFaultIsThrown) {
   HostSnapshot snapshot;
   const StateParts state = state_of(4);

@@ -1,4 +1,4 @@
-// What launch() checks and tells the runtime about a kernel.
+// Tests the checks of launch(), and what it tells the runtime about a kernel.
 #include "device_kernels.h"
 
 #include <binade/kernels/gemm/gemm.h>

@@ -115,7 +115,7 @@ TEST(Glyphs, several_processes_may_make_it_at_once) {
   ::kill(killed, SIGKILL);
   ::waitpid(killed, nullptr, 0);
   fs::remove_all(path);
-  // As old versions named them, and what is not ours.
+  // Foreign folders with names as in old versions: a folder, and a link to it.
   const fs::path foreign = folder.path() / "glyphs.0123456789abcdef.tmp";
   test::write_file(foreign / "letter.txt", test::bytes_of("keep"));
   fs::create_directory_symlink(foreign, folder.path() / "glyphs.0123456789abcde0.tmp");

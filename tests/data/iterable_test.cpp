@@ -47,7 +47,7 @@ TEST(Iterable, ABatchHasRowsOfNumbers) {
   EXPECT_ERROR(loader.next(batch), "no epoch");
 }
 
-// Which rows each of 1, 2 and 3 shards gets, with 0, 1 and 3 workers.
+// Tests which rows each of 1, 2 and 3 shards gets, with 0, 1 and 3 workers.
 class IterableShards : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
   RowStream read(const FakeRows& rows, int64_t shard, UnevenShards rule, int64_t epoch = 1,

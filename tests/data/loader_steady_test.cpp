@@ -155,7 +155,7 @@ TEST(LoaderSteady, AStuckLoaderLeavesTheSharedThreads) {
   *release = true;
 }
 
-// What a worker throws, whatever it is, ends in next().
+// next() throws whatever a worker throws.
 TEST(LoaderSteady, WhatAWorkerThrowsIsAnErrorOfNext) {
   for (const int workers : {0, 1, 3}) {
     FakeDataset dataset(12);

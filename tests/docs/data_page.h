@@ -1,4 +1,4 @@
-// What the programs of docs/data.md find: files in the working directory, and a few variables.
+// The files in the working directory and the variables that the programs of docs/data.md use.
 #pragma once
 #include <binade/binade.h>
 #include <binade/data/encode.h>

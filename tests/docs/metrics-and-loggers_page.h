@@ -1,4 +1,4 @@
-// What the fragments of docs/metrics-and-loggers.md find: an empty working directory, and a
+// The setting of the fragments of docs/metrics-and-loggers.md: an empty working directory, and a
 // classifier of three classes with its data.
 #pragma once
 #include <binade/binade.h>

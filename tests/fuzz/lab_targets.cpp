@@ -1,4 +1,4 @@
-// What binade kernel reads: CUDA C++ of users, and their case files.
+// Targets for the inputs of binade kernel: CUDA C++ of users, and their case files.
 #include <binade/lab/cases/case_text_internal.h>
 #include <binade/lab/source/translate.h>
 

@@ -69,7 +69,7 @@ class RunFolder {
 
 void parse_manifest(Bytes bytes) { check_manifest(text_of(bytes)); }
 
-// As an attacker would who knows the checksum: the text is sealed before it is parsed.
+// Computes the checksum of the text before parsing, as an attacker could.
 void parse_sealed_manifest(Bytes bytes) {
   using nlohmann::json;
   json root = json::parse(bytes.begin(), bytes.end(), nullptr, false);
@@ -145,7 +145,7 @@ void parse_shadow(Bytes bytes) {
   train::to_html(steps);
 }
 
-// What the profiler wrote, and what the adviser and the tables make of it.
+// Parses a trace of the profiler, and runs the adviser and the tables on it.
 void parse_trace(Bytes bytes) {
   const train::Trace trace = train::parse_trace(std::string(text_of(bytes)), "fuzz");
   require(train::parse_trace(train::trace_json(trace), "again") == trace,

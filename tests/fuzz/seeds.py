@@ -443,7 +443,7 @@ def safetensors_seeds():
 # --- the files of a run ---
 
 def dump(root, indent):
-    # As nlohmann::json writes it: sorted names, UTF-8 as it is.
+    # Writes as nlohmann::json does: sorted names, UTF-8 as it is.
     return json.dumps(root, sort_keys=True, ensure_ascii=False, indent=indent, separators=(",", ": " if indent else ":"))
 
 

@@ -1,5 +1,5 @@
-// What packed stores and other containers of samples hold: manifests and samples of a store, tar
-// files, CIFAR's records.
+// Targets for containers of samples: manifests and samples of a packed store, tar files, CIFAR's
+// records.
 #include <binade/core/io/file_system.h>
 #include <binade/data/sets/cifar.h>
 #include <binade/data/sets/tar_reader_internal.h>

@@ -109,7 +109,7 @@ TEST_F(CountedAccesses, KnowWhichBytesWereTouched) {
   EXPECT_EQ(y.compulsory(), 256u);
   EXPECT_EQ(touched_bytes(memory_ + 3, 8).read_first, 8u);
   EXPECT_EQ(touched_bytes(memory_ + 62, 100).read_first, 8u);
-  // What a kernel wrote and another one reads is no memory traffic that a cache must let through.
+  // Bytes that a kernel wrote before another one reads them could come from a cache.
   run_with_arguments(out_, memory_, 1);
   EXPECT_EQ(touched_bytes(out_, sizeof out_).read, 128u);
   EXPECT_EQ(touched_bytes(out_, sizeof out_).compulsory(), 256u);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kSteps = 1 << 20;
 
-// What a case finds, in the order of findings().
+// The findings of a case, in the order of findings().
 std::vector<Finding> collected(Wrong wrong, const ScheduleOptions& schedule = {}) {
   const WithChecks with(
       {.collect_findings = true, .only_named_memory = true, .step_limit = kSteps});

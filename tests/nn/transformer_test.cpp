@@ -72,7 +72,7 @@ TEST(TransformerEncoderLayer, MatchesItsFormula) {
   }
 }
 
-// As in PyTorch's layer: true is where attention is not allowed.
+// True is where attention is not allowed, as in PyTorch's layer.
 TEST(TransformerEncoderLayer, ABoolMaskIsTrueWhereMasked) {
   manual_seed(9);
   TransformerEncoderLayer layer(options_of(true, FeedforwardActivation::gelu));

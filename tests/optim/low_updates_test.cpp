@@ -73,7 +73,7 @@ struct LowModel {
   }
 };
 
-// What compensated weights hold beside themselves; 0 without.
+// The mean of the compensation of the weights; 0 without one.
 double mean_compensation(const Optimizer& optimizer) {
   const NoGradGuard guard;
   for (const auto& [name, state] : optimizer.state_tensors()) {

@@ -203,7 +203,7 @@ def models():
     attrs = {"layers": 2, "heads": 2, "ln_eps": 1e-5}
     add(f, "model_gpt2-published_f16", gpt2, (3, 5), (3, 5), gpt2_shapes(11, 7, 8, 2, 0.3), attrs, ADAMW, 5)
     attrs = {"depth": 50, "blocks": [2, 1, 1, 1], "small_images": False}
-    # Not in 16 bits: in 13 rounded convolutions with relu single gradients change by more than the bounds.
+    # No 16-bit cases: in 13 rounded convolutions with relu single gradients change by more than the bounds.
     add(f, "model_resnet-bottleneck", resnet, (4, 1, 40, 36), (4,), resnet_shapes(1, 5, 2, **attrs), attrs, SGD, 5)
     return f
 

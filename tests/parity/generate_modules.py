@@ -99,7 +99,7 @@ def stacks(f):
             memory = {"memory": normal(batch, keys, embed)} if op == "module_decoder" else {}
             inputs = {"x": normal(batch, length, embed), **memory, "key_padding": padded,
                       "mask": later if norm_first else None, **parameters, **norm}
-            # Not in 16 bits: rounding moves activations over the kink of relu, which changes single gradients.
+            # No 16-bit cases: rounding moves activations over the kink of relu, which changes single gradients.
             f.case(f"{op}-{len(f.cases)}", op, inputs, attrs, 400, False, None)
 
 

@@ -58,7 +58,7 @@ def check_answers():
         expect(run(sys.executable, "-B", tool, *words).returncode == status, f"check.py {words}: not status {status}")
 
 
-# What the command of an exercise must print, besides running: its answer, as Binade writes it.
+# The text that the command of an exercise must print: its answer, as Binade writes it.
 PRINTED = {"1.1": "ulp of 2", "2.1": "2049 -> 2048", "2.2": "-> 5.96046448e-08", "3.1": "65504", "3.2": "465 -> nan", "4.1": "2049 -> 2048",
            "4.2": "46.5", "4.3": "257 -> 256", "5.1": "sum 16384", "5.2": "sum 256", "6.1": "22.7", "6.3": "65536 -> inf", "7.1": "1\n",
            "7.3": "1.07812", "8.1": "-> 1 ", "8.2": "-> 0.251953125", "9.1": "448", "10.1": "162754.8 -> inf"}

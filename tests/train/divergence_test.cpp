@@ -16,7 +16,7 @@
 namespace binade::train::divergence_test {
 namespace {
 
-// As the same loop by hand, without the bad step.
+// The result equals that of the same loop by hand, without the bad step.
 TEST(Divergence, SkippedTheStepIsNotTaken) {
   for (const int64_t accumulate : {1, 2}) {
     NetRun run, by_hand;

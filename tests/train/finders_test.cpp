@@ -86,7 +86,7 @@ Case gpt() {
 const std::vector<std::pair<std::string, std::function<Case()>>>& cases() {
   static const std::vector<std::pair<std::string, std::function<Case()>>> all{
       {"mlp", [] { return pictures("mlp", 1, 12); }},
-      // As train_classifier has it without flags.
+      // The model of train_classifier without flags.
       {"cnn",
        [] {
          Case c = pictures("cnn", 3, 32);

@@ -1,4 +1,4 @@
-// What the lens says of tensors that were rounded to f16 before it counted them.
+// Tests the lens on tensors that were rounded to f16 before it counted them.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
@@ -9,7 +9,7 @@
 namespace binade::train::lens_rounding_test {
 namespace {
 
-// Its gradient is `slopes`, whose exponents go far below those of f16.
+// A module whose gradient is `slopes`, with exponents far below those of f16.
 class Planted : public nn::Module {
  public:
   Planted() : slopes(empty({64})) {
@@ -42,7 +42,7 @@ LensRecord record_of_planted(double scale, const Precision& precision) {
   fail("no record of a weight gradient");
 }
 
-// What f16 flushes at a scale, found by casting the slopes before anything is rounded.
+// The number of slopes that f16 flushes at a scale, found by casting the exact slopes.
 int64_t flushed_slopes(double scale) {
   const Tensor slopes = Planted().slopes;
   int64_t flushed = 0;

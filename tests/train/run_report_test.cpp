@@ -1,4 +1,4 @@
-// What a run leaves behind, read again: run.json, timeline.jsonl, the page, differences.
+// Reads the records of a run again: run.json, timeline.jsonl, the page, differences.
 #include <binade/core/device/memory.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/observe/warning.h>

@@ -300,7 +300,7 @@ TEST(ProviderTable, NamesOfFamiliesAndProviders) {
                "attention");
 }
 
-// What the environment says is read by the first call of a process.
+// The first call of a process reads the environment, so this needs a new process.
 int softmax_in_new_process() {
   for (const Device device : user_devices()) {
     try {

@@ -1,4 +1,4 @@
-// What the format lab shares with simulated formats.
+// Functions that the format lab shares with simulated formats.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -1,4 +1,4 @@
-// What every program does with tensors: print them, index them, copy them, change them in place.
+// Tests what every program does with tensors: printing, indexing, copying, changes in place.
 #include <binade/core/autograd/gradcheck.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>

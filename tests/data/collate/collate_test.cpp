@@ -193,7 +193,7 @@ TEST(OwnCollate, errors_name_the_batch) {
   }
 }
 
-// What a user changes in a sample changes neither the dataset nor the loader's cache.
+// A user's change of a sample changes neither the dataset nor the loader's cache.
 TEST(Samples, have_memory_of_their_own) {
   const Tensor x = from_values({1, 2, 3}, {3});
   LoaderOptions options{.workers = 0, .shuffle = false, .map = [](Sample& sample, philox::Stream&) {

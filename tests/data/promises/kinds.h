@@ -21,7 +21,7 @@
 
 namespace binade::data::test {
 
-// What a loader is made of.
+// The dataset or rows of a loader, and its options.
 struct Source {
   std::shared_ptr<const Dataset> dataset = {};  // one of the two
   std::shared_ptr<const IterableDataset> rows = {};

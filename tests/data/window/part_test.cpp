@@ -21,7 +21,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr double kWhole = 0;
 
-// What a transform of windows makes of a file, decoded in part or as a whole.
+// The result of a transform of windows for a file that is decoded in part or as a whole.
 Image in_part(const Bytes& file, const Transform& transform, uint64_t seed,
               DecodeOptions options = {}, double reducing_gap = kWhole) {
   philox::Stream random(seed, 1);

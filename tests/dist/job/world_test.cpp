@@ -39,7 +39,7 @@ TEST(World, StartedByMpirun) {
   }
 }
 
-// As torchrun does: the ranks start independently, in any order.
+// The ranks start independently, in any order, as under torchrun.
 TEST(World, StartedLikeTorchrun) {
   std::string command;
   for (const int rank : {2, 1, 0}) {

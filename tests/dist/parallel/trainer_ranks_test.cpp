@@ -241,7 +241,7 @@ TEST(TrainerRanksErrors, LoadersOfOtherShards) {
             std::string::npos);
 }
 
-// Not only an Error: the other ranks must not wait for one that has gone.
+// This holds for any exception, not only Error: other ranks must not wait for one that has gone.
 TEST(TrainerRanks, AnyExceptionOfRankZeroReachesAll) {
   for (const bool system : {false, true}) {
     dist::run_threads(2, [&](dist::Communicator& group) {

@@ -55,7 +55,7 @@ TEST(ParallelFor, UsesSeveralThreads) {
   EXPECT_TRUE(met);
 }
 
-// Which thread runs each of 8 parts if two threads are equally fast.
+// The threads that run each of 8 parts if two threads are equally fast.
 std::vector<std::thread::id> threads_of_parts() {
   std::vector<std::thread::id> ids(8);
   std::atomic<int> begun{0};

@@ -127,7 +127,7 @@ bool bias_fits(const DescriptionOpaque& description, const LayoutOpaque& d) {
           alignment_of(description.bias) >= width_of(d.type));
 }
 
-// What an algorithm of this stand-in relies on.
+// The alignments that an algorithm of this stand-in requires.
 struct Chosen {
   uint64_t magic;
   uint64_t a, b, d, bias;  // alignments in bytes

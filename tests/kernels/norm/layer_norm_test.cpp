@@ -288,7 +288,7 @@ TEST(LayerNorm, MemoryMayBeginAnywhere) {
   }
 }
 
-// Its bits are those of our kernels, with which a library does not agree.
+// Compares bits, so it runs our kernels: a library gives other bits.
 TEST(LayerNorm, UnwantedGradientsAndOutputsOverInputs) {
   const std::string before(norm_provider());
   set_norm_provider("own");

@@ -48,7 +48,7 @@ struct Old : nn::Module {
   Tensor forward(const Tensor& x) override { return fc(x) * scale; }
 };
 
-// Not registered, and called in the three ways in which it can be used.
+// A module that is not registered, called in each of the three ways in which it can be used.
 enum class Call { module, forward, parameter };
 struct Forgetful : nn::Module {
   explicit Forgetful(Call call) : call(call) {}

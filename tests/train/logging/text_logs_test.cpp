@@ -27,7 +27,7 @@ using testing::TemporaryDirectory;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// What a logger of the user's own gets.
+// A logger of the user's own, which records the calls.
 class Recorder : public Logger {
  public:
   Recorder() : Logger("recorder") {}

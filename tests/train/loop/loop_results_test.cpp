@@ -1,5 +1,5 @@
-// What the loop does to the model and gives: precision and device, modes, averages, predictions,
-// lines of metrics.
+// Tests the loop's effects on the model and its results: precision and device, modes, averages,
+// predictions, lines of metrics.
 #include <binade/nn/norm.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/logging/csv.h>

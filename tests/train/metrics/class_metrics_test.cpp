@@ -99,7 +99,7 @@ TEST(ClassMetrics, MasksAndIgnoredTargetsDoNotCount) {
     const auto plain = one_of_each(), masked = one_of_each("y", "own"), ignored = one_of_each();
     data::Batch batch = batch_of("y", s.target);
     batch.set("own", s.mask);
-    // What does not count may hold anything.
+    // Positions that do not count may hold any value.
     const Tensor dirty = where(unsqueeze(s.mask, 1), s.logits, kNaN).to(device);
     for (size_t i = 0; i < plain.size(); ++i) {
       update(*plain[i], stack(kept_rows).to(device), stack(kept_classes));

@@ -38,7 +38,7 @@ struct Plant {
   int variant = 0;  // where and how, one of ten
 };
 
-// What the planted step adds to the loss, or does instead of it.
+// The term that the planted step adds to the loss, or computes instead of it.
 inline Tensor planted_term(PlantNet& net, const Plant& plant, const Tensor& x) {
   const Tensor h = net.fc1(x);
   const double size = 1 + plant.variant;
