@@ -1,6 +1,6 @@
 // A pool of worker threads. The caller of parallel_for takes part itself. Each thread has a share
 // of neighbouring parts, the same one in every job with as many parts, so that its cache still
-// holds what it wrote in the job before. Threads claim parts one by one; a thread that has finished
+// holds the data of the previous job. Threads claim parts one by one; a thread that has finished
 // its share takes parts from the ends of the other shares. So a worker that the system has
 // preempted delays the job by at most one part, and no thread waits at a barrier for a thread that
 // is not running. Workers spin for some 50 microseconds after a job, then sleep. A forked child
@@ -134,7 +134,7 @@ class Pool {
       try {
         std::thread(&Pool::serve, this, workers_ + 1).detach();
       } catch (const std::system_error&) {
-        return;  // the system gives us no more threads: go on with those we have
+        return;  // the system gives no more threads: go on with the present ones
       }
     }
   }

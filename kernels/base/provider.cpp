@@ -65,8 +65,8 @@ const Provider* find_provider(const Row& row, std::string_view name, std::string
   fail(source, ": got the ", row.name, " provider \"", name, "\", expected one of ", names);
 }
 
-// The chosen provider of each family. The first use reads the variables of all families, so that a
-// wrong one is found by whatever runs first.
+// The chosen provider of each family. The first use reads the variables of all families, so that
+// the first call of any family reports a wrong one.
 class ChosenProviders {
  public:
   ChosenProviders() {

@@ -55,7 +55,7 @@ void add_wheels(const files::path& packages, std::vector<files::path>& folders) 
   }
 }
 
-// The folders of an installation in which libraries lie.
+// The folders of an installation that may hold libraries.
 std::vector<files::path> folders_of(const files::path& root) {
   std::vector<files::path> folders{root, root / "lib64", root / "lib"};
   for (const files::path& target : below(root / "targets", "")) {
@@ -119,7 +119,7 @@ void print_notice(const std::string& notice) {
 }
 std::atomic<void (*)(const std::string&)> notice_sink{print_notice};
 
-// The end of the sentence that says what was tried.
+// The end of the sentence about the files that were tried.
 std::string advice(const VendorLibrary& library, LibraryPlaces places) {
   if (is_named(library)) {
     return text(", which ", library.variable, " names; correct or unset it");

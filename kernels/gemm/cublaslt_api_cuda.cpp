@@ -63,7 +63,7 @@ struct Library {
     BINADE_FIND(MatmulAlgoGetHeuristic);
     BINADE_FIND(Matmul);
 #undef BINADE_FIND
-    return {};  // what was not found is reported by LoadedLibrary
+    return {};  // LoadedLibrary reports the missing function
   }
 };
 

@@ -63,7 +63,7 @@ lt::DataType data_type(DType dtype) {
   }
 }
 
-// A matrix as the library sees it: [rows, columns] column-major, or its transpose in memory.
+// A matrix in the library's terms: [rows, columns] column-major, or its transpose in memory.
 struct Operand {
   int64_t rows = 0, columns = 0, leading = 0, batch_stride = 0;
   bool transposed = false;

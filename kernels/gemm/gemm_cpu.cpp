@@ -1,5 +1,5 @@
-// CPU matrix product: which provider runs, what is transposed, and what is read in place or packed.
-// gemm_region.cpp computes it.
+// CPU matrix product: chooses the provider, whether to transpose, and which operands to pack or to
+// read in place. gemm_region.cpp computes the product.
 //
 // Few rows times a large b are computed in one pass over b (gemm_rows_internal.h).
 // With some more rows and a transposed b the product is computed as y^T = b^T a^T: register tiles
@@ -95,8 +95,8 @@ GemmProblem problem_of(const Gemm& g) {
   return p;
 }
 
-// b as the caller keeps it, packed; null if it keeps none. Tiles read what was packed only where it
-// has the size of what they multiply.
+// The packed b that the caller keeps, or null. Tiles can read packed memory only if its element
+// size is the size of the elements that they multiply.
 const std::byte* kept_b(const Gemm& g, const GemmProblem& p) {
   const bool narrow = p.size() != p.compute_size();
   if (!g.packing || p.batch != 1 || p.y_strides[2] != 1 || narrow != p.pairs || p.product.k == 0 ||

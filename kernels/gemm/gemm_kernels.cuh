@@ -1,5 +1,5 @@
-// Shared by the kernels of the gemm ladder: the problem, the order of the tiles, and the launches
-// that gemm.cu chooses from.
+// Declarations for the kernels of the gemm ladder: the problem, the order of the tiles, and the
+// launches from which gemm.cu chooses.
 #pragma once
 #include <binade/kernels/gemm/gemm_epilogue.cuh>
 #include <binade/kernels/gemm/gemm_loader.cuh>

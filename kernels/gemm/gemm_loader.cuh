@@ -1,6 +1,6 @@
-// How the block tiles of gemm_tile.cuh and gemm_simt.cuh get their operands. Both operands of y = a
-// b have the same form: a matrix [outer, k], where outer is a row of a or a column of b. A loader
-// gives chunks: 16 bytes of neighbours in k (k_contiguous) or in outer. It has
+// Loaders give the block tiles of gemm_tile.cuh and gemm_simt.cuh their operands. Both operands of
+// y = a b have the same form: a matrix [outer, k], where outer is a row of a or a column of b. A
+// loader gives chunks: 16 bytes of neighbours in k (k_contiguous) or in outer. It has
 //
 //   bool k_contiguous;                    constant per kernel or per launch
 //   bool vector;                          chunks are aligned 16 bytes of memory

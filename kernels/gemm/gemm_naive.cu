@@ -1,4 +1,4 @@
-// The first two steps of the gemm ladder, to read and to compare with.
+// The first two steps of the gemm ladder, for reading and for comparison.
 //
 // gemm_thread_per_element_kernel: one thread sums one element of y, reading its row of a and its
 // column of b from global memory. Neighbouring threads read neighbouring elements of b, and the

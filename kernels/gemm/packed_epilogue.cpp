@@ -25,7 +25,7 @@ const std::byte* pack(const View& vector, std::byte* target) {
   return target;
 }
 
-// The matrix beside the result; an epilogue has at most one.
+// The matrix operand of the epilogue; an epilogue has at most one.
 const View& operand_of(const Epilogue& e) {
   return e.residual ? e.residual : e.factor ? e.factor : e.slope;
 }

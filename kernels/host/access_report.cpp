@@ -51,7 +51,7 @@ uint64_t count_passes(const std::vector<uintptr_t>& words) {
   return *std::max_element(std::begin(of_bank), std::end(of_bank));
 }
 
-// Lanes served together: a whole warp for 4 bytes per lane, half a warp for 8, a quarter for 16.
+// Shared memory serves a whole warp at once for 4 bytes per lane, half for 8, a quarter for 16.
 void count_shared(const Request& request, Totals& totals) {
   uint32_t widest = 0;
   for_lanes(request.lanes, [&](int lane) {
@@ -192,7 +192,7 @@ double AccessRow::active_share() const { return ratio(lanes, possible_lanes); }
 
 namespace {
 
-// The sources that start the threads of a kernel: what they read are its arguments.
+// True for sources that start the threads of a kernel: their reads are reads of its arguments.
 bool starts_kernels(const std::string& file) {
   return file.ends_with("kernels/cuda/launch.cuh") || file.find("/bits/") != file.npos;
 }

@@ -5,7 +5,7 @@
 namespace binade::kernels::host {
 namespace {
 
-// A thread in this state, of those at a barrier one at barrier `id`; -1 if there is none.
+// A thread in this state, and if `id` is not -1 at barrier `id`; -1 if there is none.
 int thread_in(const Executor& x, ThreadState state, int id = -1) {
   for (int i = 0; i < x.thread_count; ++i) {
     const Thread& thread = x.threads[static_cast<size_t>(i)];

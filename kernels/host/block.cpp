@@ -55,7 +55,7 @@ int pick_next(Executor& x) {
     if (x.parked.empty()) {
       return -1;
     }
-    // Whatever it waits for does not come. The last one first: others may wait for its writes.
+    // No write that it waits for can come. Takes the last thread, because others may wait for it.
     set_ready(x, x.parked.back());
     x.parked.pop_back();
   }

@@ -113,7 +113,7 @@ struct Executor {
 
   std::vector<int> parked;             // threads that wait for a write before they read (race.cpp)
   uint32_t steps_left = 0;             // until look_at_steps() (steps.cpp)
-  uint64_t stalled_steps = 0;          // since a thread ended or passed a barrier
+  uint64_t stalled_steps = 0;          // since a thread ended or passed a barrier or collective
   const void* last_address = nullptr;  // of the last access, in the race build
 
   // The executor works for the running thread: its own accesses do not count. The linker may give

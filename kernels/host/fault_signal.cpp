@@ -1,5 +1,5 @@
-// A fault of a kernel continues in land(), on the stack of the kernel's fiber, which nothing else
-// needs any more. There it becomes an error like any other.
+// After a fault a kernel continues in land(), on the stack of its fiber, which nothing else needs
+// any more. There the fault becomes an error like any other.
 #include <binade/kernels/host/fault_signal.h>
 #include <binade/kernels/host/findings_internal.h>
 

@@ -25,7 +25,7 @@ struct FindingGroup {
   uint64_t last_launch = 0;
 };
 
-// Several instructions of one line have keys of their own, but one group.
+// Each instruction has its own key; several instructions of one line share a group.
 struct FindingLog {
   std::mutex mutex;
   std::vector<FindingGroup> groups;

@@ -63,7 +63,7 @@ GuardedBuffer::~GuardedBuffer() {
 
 void GuardedBuffer::fill() {
   std::memset(data_, options_.unwritten ? kGuardFill : 0, options_.bytes);
-  // Between the guards that fault; else the pages next to the buffer.
+  // The bytes between the guards that fault; if guards do not fault, the pages next to the buffer.
   char* const low =
       guards_fault() ? memory_ + options_.guard : memory_ + options_.guard - kPageBytes;
   char* const end = memory_ + mapped_ - options_.guard;

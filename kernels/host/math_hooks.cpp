@@ -1,5 +1,5 @@
-// The functions that -fsanitize=undefined calls in kernels of the race build, whose own runtime is
-// not linked: what is undefined becomes a finding with block and thread.
+// The functions that -fsanitize=undefined calls in kernels of the race build, where its own runtime
+// is not linked: undefined behaviour becomes a finding with block and thread.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
@@ -77,7 +77,7 @@ void found(FindingKind kind, const UndefinedSite& at, FoundElement element, bool
   add_finding(key, *x, nullptr, std::move(finding));
 }
 
-// The value of an integer that the compiler passes as it is.
+// The value of an integer that the compiler passes by value.
 int64_t number(const UndefinedType& type, uintptr_t value) {
   const unsigned bits = 1u << (type.info >> 1);
   if ((type.info & 1) == 0 || bits >= 64) {

@@ -1,4 +1,4 @@
-// The race detector: compares each access with those that shadow memory remembers.
+// The race detector: compares each access with the earlier ones in shadow memory.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
@@ -67,8 +67,8 @@ void note_read(Current& now, Cell& cell) {
   Record& first = cell.reads[0];
   Record& second = cell.reads[1];
   const Record& self = now.record;
-  // A read that is ordered before this one can be dropped: whatever follows this one follows it
-  // too.
+  // A read that is ordered before this one can be dropped: any access that comes after this one
+  // also comes after it.
   if (!first.used || (first.block == self.block && first.thread == self.thread) ||
       ordered(now, first)) {
     first = self;

@@ -41,7 +41,7 @@ bool joined(const Runtime& r, const Capture& capture) {
   return true;
 }
 
-// Runs all nodes, each as early or late as its predecessors and the seed allow.
+// Runs all nodes in an order that respects their predecessors and otherwise depends on the seed.
 void replay(Runtime& r, const std::vector<Node>& nodes) {
   std::vector<int> missing(nodes.size());
   std::vector<std::vector<int>> next(nodes.size());

@@ -1,5 +1,5 @@
 // The static memory of the program and its libraries: __device__ and __constant__ variables, and
-// what cannot be written, such as tables of constants.
+// read-only memory, such as tables of constants.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE

@@ -6,8 +6,8 @@
 namespace binade::kernels::host {
 namespace {
 
-// Threads of a block that all wait in vain make no progress together: so many times the limit of
-// one thread. Less would end blocks whose many threads work long without a barrier.
+// A block makes no progress if no thread ends or passes a barrier or collective in so many times
+// the limit of one thread. A smaller factor would end blocks that work long without a barrier.
 constexpr uint64_t kStalledLimits = 16;
 
 // The next thread that can run in the order of their numbers, so that each one has its turn; -1 if
@@ -22,7 +22,7 @@ int next_in_turn(const Executor& x) {
   return -1;
 }
 
-// Lets another thread run that can; returns at once if there is none.
+// Lets another thread run; returns at once if no other can.
 void yield_thread(Executor& x) {
   Thread& self = current_thread(x);
   int next = next_in_turn(x);

@@ -39,7 +39,7 @@ void check_memory_lane(const WmmaMemoryLane& lane, const char* what, Site site) 
 
 }  // namespace
 
-// In an 8 x 8 tile a lane holds two neighbours: of a row, for b of a column.
+// In an 8 x 8 tile a lane holds two neighbours of a row, or for b two neighbours of a column.
 WmmaPosition wmma_position(const WmmaTile& tile, int lane, int element) {
   const int sub = element / 2, per_row = tile.cols / kSubTile;
   const int outer = lane / 4, inner = 2 * (lane % 4) + element % 2;
