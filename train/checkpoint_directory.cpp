@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kStepPrefix = "step-";
 
-// The files of a directory that the store wrote: what its manifest and its list of files name.
+// The files of a directory that the store wrote: the names in its manifest and its list of files.
 std::set<std::string> own_names(const std::string& path, FileSystem& files) {
   std::set<std::string> names;
   const auto add = [&](const char* name, const auto& read) {

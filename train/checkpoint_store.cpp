@@ -224,8 +224,8 @@ Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
   }
 }
 
-// The list of files is there, and on disk, before the first of them, and goes when the manifest is
-// there: at every moment one of the two says which files are the store's.
+// The list of files is on disk before the first file, and is deleted once the manifest exists: at
+// every moment one of the two says which files are the store's.
 Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
                                       std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
@@ -253,7 +253,7 @@ Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
   return manifest;
 }
 
-// A directory in the place of a new checkpoint is deleted later only if it is a good one.
+// If a directory has the name of a new checkpoint, it is deleted later only if it is a good one.
 void CheckpointStore::make_way(const std::string& name) {
   if (good_.contains(name) || !has_directory(entries(), name)) {
     return;
@@ -301,7 +301,7 @@ void CheckpointStore::recover() {
   }
 }
 
-// NAME.X.old goes if NAME is good, and takes its place if not.
+// Deletes NAME.X.old if NAME is good; else NAME.X.old takes the place of NAME.
 void CheckpointStore::recover_replaced(const std::string& replaced, const std::string& name) {
   if (has_directory(entries(), name)) {
     if (is_good(name)) {

@@ -58,7 +58,7 @@ ClassifierInfo parse_info(const std::string& path, const std::string& text) {
   }
 }
 
-// With initial weights from another sequence of random numbers than the program's.
+// A new model. Its initial weights do not use the program's sequence of random numbers.
 std::unique_ptr<nn::Module> blank_model(const ClassifierInfo& info) {
   const Generator before = std::exchange(generator(), Generator{});
   try {

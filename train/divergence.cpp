@@ -96,7 +96,7 @@ std::string DivergenceWatch::explain(const Phase& phase, const Tensor& loss,
   return {};
 }
 
-// An error on the CPU comes before backward, so the weights do not change.
+// On the CPU the error comes before backward, so the weights do not change.
 Tensor DivergenceWatch::check_loss(const Phase& phase, const Tensor& loss, const data::Batch& batch,
                                    const Generator& random, int64_t step) const {
   const bool known = loss.device().is_cpu();
@@ -167,8 +167,8 @@ void DivergenceWatch::check(const RunState& state) {
   }
 }
 
-// Training may go well where validation does not: the data of validation may be bad. With a loss
-// scaler an overflow in f16 is one of its troubles, and the run continues.
+// Training may be fine although validation is not, for example if the validation data are bad. With
+// a loss scaler the validation may also overflow in f16; then the run continues.
 void DivergenceWatch::check_validation_loss(double loss, int64_t epoch) const {
   if (std::isfinite(loss) || ignores()) {
     return;

@@ -12,7 +12,7 @@
 namespace binade::train {
 namespace {
 
-// Puts a model into evaluation mode, with the averages of its Ema where there is one, and back.
+// Puts a model into evaluation mode, with the averages of its Ema if it has one, for a scope.
 class EvaluationMode {
  public:
   EvaluationMode(nn::Module& model, Ema* ema) : model_(model), before_(model.training_modes()) {
@@ -32,7 +32,7 @@ class EvaluationMode {
   NoGradGuard no_grad_;
 };
 
-// Puts buffers and random numbers back.
+// Restores buffers and random numbers at its end.
 class Untouched {
  public:
   explicit Untouched(const nn::Module& model)

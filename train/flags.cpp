@@ -67,10 +67,10 @@ struct Program::Parser {
       : app(description), name(std::move(name_of_program)) {}
   CLI::App app;
   std::string name;
-  // Trainings of the same run must share these: name -> its current text.
+  // Settings that all parts of a resumed run must share: name -> its current text.
   std::map<std::string, std::function<std::string()>> settings = {};
 
-  // A setting only where it is not the default, so that runs from before there was the flag resume.
+  // Adds the setting only if it is not the default, so that runs older than the flag can resume.
   template <class T>
   void new_setting(const std::string& name, const T& value, const T& usual) {
     settings[name] = [&value, usual] { return value == usual ? "" : text(value); };

@@ -96,7 +96,7 @@ void GraphedStep::record(const std::vector<Tensor>& inputs) {
 
 void GraphedStep::replay() {
   Generator& source = generator();
-  if (source.offset != next_offset_) {  // others drew in between
+  if (source.offset != next_offset_) {  // other code drew numbers in between
     kernels::fill({.y = advance_,
                    .value = static_cast<double>(static_cast<int64_t>(source.offset - offset_))});
   }

@@ -149,7 +149,7 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
   }
 }
 
-// Collective: the tensors of a sharded optimizer are.
+// Collective, because the tensors of a sharded optimizer are gathered.
 StateParts RunCheckpoints::tensors() const {
   StateParts parts{{kModelFile, parts_.model.state()},
                    {kOptimizerFile, parts_.optimizer_tensors()}};

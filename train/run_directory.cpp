@@ -132,7 +132,7 @@ void RunDirectory::check_unused(bool resume, bool overwrite) const {
         "or give another one (--run DIR)");
 }
 
-// Only files whose name has the token of a process that had the lock.
+// Removes only files whose name has the token of a process that had the lock.
 void RunDirectory::remove_leftovers() const {
   const std::vector<std::string>& dead = lock_->earlier();
   for (const DirectoryEntry& entry : list_directory(path_, *files_)) {

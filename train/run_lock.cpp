@@ -145,7 +145,7 @@ RunLock::~RunLock() {
       files_.remove_file(directory_ + "/" + kLock);
     }
   } catch (const Error&) {
-    // Whoever comes next sees that this process has ended.
+    // The next process sees that this one has ended.
   }
 }
 
@@ -162,7 +162,7 @@ void RunLock::take(const std::string& name) {
         return;
       }
       if (errno == ENOENT) {
-        own = write_own();  // the owner took it for a leftover
+        own = write_own();  // the owner removed it as a leftover
         continue;
       }
       check(errno == EEXIST, path, ": cannot take the lock of the run directory: ",
@@ -348,8 +348,8 @@ void RunLock::beat() {
   }
 }
 
-// Files of dead processes that tried to take the lock. One that cannot be read goes too: its writer
-// was killed, or is just writing it and cannot get the lock now.
+// Removes files of dead processes that tried to take the lock, and files that cannot be read: their
+// writer was killed, or is still writing and cannot get the lock now.
 void RunLock::remove_leftovers() {
   const int64_t now = files_.modified(directory_ + "/" + kLock);
   for (const DirectoryEntry& entry : list_directory(directory_, files_)) {

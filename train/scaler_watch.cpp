@@ -75,7 +75,7 @@ void ScalerWatch::ask(int64_t steps) {
     throw;
   }
   unasked_.clear();
-  if (state.at("needs_full_precision") != 0) {  // that is another line
+  if (state.at("needs_full_precision") != 0) {  // another line reports that
     return;
   }
   if (!notes_) {

@@ -117,7 +117,7 @@ void TrainerRun::check_position(const data::Loader& train) {
   state_.global_batch = batch;
 }
 
-// The sanity check. Its values say which keys there will be.
+// The sanity check. Its values give the keys of the later validations.
 void TrainerRun::try_validation(data::Loader* validation) {
   if (!validation || options_.sanity_batches == 0 || is_over()) {
     monitor_.begin(validation != nullptr, nullptr);
@@ -280,12 +280,12 @@ void TrainerRun::train_epoch(const Fit& fit) {
   }
 }
 
-// At the next batch to train on.
+// Starts the loader at the next batch to train on.
 void TrainerRun::enter_epoch(data::Loader& train) const {
   train.epoch(options_.overfit_batches > 0 ? 0 : state_.epoch, state_.batch);
 }
 
-// Does what is due after a step. The end of an epoch does its own.
+// Does the work that is due after a step, except at the end of an epoch, which has its own.
 void TrainerRun::after_step(const Fit& fit, const data::Batch& batch, bool last) {
   emit(Event::step, state_.epoch, &batch);
   if (options_.log_every > 0 && state_.steps % options_.log_every == 0) {
@@ -312,7 +312,7 @@ void TrainerRun::after_step(const Fit& fit, const data::Batch& batch, bool last)
   }
 }
 
-// Everything about the steps so far that may be wrong. Waits for a device.
+// Checks all steps so far. Waits for a device.
 void TrainerRun::look_at_steps() {
   runner_.ask(state_.steps);  // its error names the samples
   divergence_.check(state_);
@@ -376,7 +376,7 @@ std::string TrainerRun::reason_of_end() const {
                                                           : "";
 }
 
-// Tells the callbacks and ends the logs; what fails in that is a warning beside the error itself.
+// Tells the callbacks and ends the logs; if that fails, it is a warning besides the error.
 void TrainerRun::end_with(const std::exception& error) {
   try {
     emit(Event::exception, state_.epoch, nullptr, &error);
@@ -417,7 +417,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
               ", from step ", from, " to step ", state_.steps, ", with ", state_.rate_scale,
               " times the learning rate"));
   }
-  save();  // a resumed run knows of it
+  save();  // so that a resumed run counts this return, too
 }
 
 // Moves lines of steps that this run writes again to other files.

@@ -34,7 +34,7 @@ struct OpenRun {
   BackgroundSaves saves;  // ends before the store that it writes to
 };
 
-// They keep their locks until the process ends.
+// The open runs of this process. They keep their locks until the process ends.
 struct OpenRuns {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<OpenRun>> runs;  // by canonical path
@@ -71,7 +71,7 @@ std::shared_ptr<OpenRun> find_or_open(const CheckpointOptions& o, bool resume) {
   return run;
 }
 
-// Without a save in the background; throws its error.
+// The open run of a path, after its save in the background has ended; throws the save's error.
 std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
   std::shared_ptr<OpenRun> run = find_or_open(o, resume);
   run->saves.wait();
@@ -82,7 +82,7 @@ std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
 
 using PartEntry = NamedPart;
 
-// With all names given, each once, in the order of the parts.
+// The entries of the parts, in their order; parts without a name get a default name. Names differ.
 std::vector<PartEntry> entries_of(const std::vector<CheckpointPart>& parts, const char* call) {
   check(!parts.empty(), call, ": got no parts, expected at least one");
   std::vector<PartEntry> entries;
@@ -115,7 +115,7 @@ std::string list(const std::vector<std::string>& names) {
   return all;
 }
 
-// One error for all parts that the checkpoint lacks, has beyond these, or has as another kind.
+// Throws one error that lists all missing and unexpected parts, and parts of another kind.
 void check_parts(const std::vector<PartEntry>& entries, const Fields& fields,
                  const std::string& path) {
   const std::string prefix = kPart;
@@ -271,7 +271,7 @@ Loaded read(const CheckpointOptions& o, const std::vector<PartEntry>& entries) {
   return loaded;
 }
 
-// All parts or none.
+// Loads all parts or none.
 void load_all(const std::vector<PartEntry>& entries, const std::vector<PartContent>& contents,
               const std::string& path, bool force) {
   std::vector<size_t> order(entries.size());

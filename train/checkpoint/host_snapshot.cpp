@@ -75,7 +75,7 @@ HostSnapshot::~HostSnapshot() {
     if (pinned) {
       empty_pinned_cache();  // a state is large, and pinned memory is never swapped out
     }
-  } catch (const std::exception&) {  // the device has failed, and whoever uses it gets that error
+  } catch (const std::exception&) {  // the device has failed, and its next user gets that error
   }
 }
 

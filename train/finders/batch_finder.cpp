@@ -29,7 +29,7 @@ class Trials {
   Trials(const FinderParts& parts, const BatchMaker& batches, const BatchFinderOptions& options)
       : parts_(parts), batches_(batches), options_(options), device_(parts.optimizer.device()) {}
 
-  // Two steps: what the first one makes stays for the second.
+  // Runs two steps, because memory that the first one allocates may stay for the second.
   BatchTrial run(int64_t size, const MemoryModel& model, int64_t limit) const {
     BatchTrial trial{.batch = size, .forecast = model.at(size).peak + held(size)};
     const int64_t before = allocated_in(device_);
@@ -91,14 +91,14 @@ FoundBatch find_batch(const FinderParts& parts, const BatchMaker& batches,
   const auto rounded = [&](int64_t size) {
     return std::min(size, options.most) / options.multiple * options.multiple;
   };
-  // A forecast from larger probes is better: until the size found is within four times of them.
+  // A forecast from larger probes is better: repeats until the size is at most four times theirs.
   int64_t size = rounded(model.largest_batch(found.limit));
   for (int64_t probe = options.multiple; size / 4 > probe && size > 2 * options.multiple;) {
     probe = std::max<int64_t>(size / 4, 1);
     model = measure_memory(parts, batches, probe);
     size = rounded(model.largest_batch(found.limit));
   }
-  // Walks to the border from either side: one size that fits beside one that does not.
+  // Searches from both sides for the border between a size that fits and one that does not.
   int64_t bad = options.most + options.multiple;
   size = std::max(size, options.multiple);
   while (size > found.batch && size < bad) {
@@ -108,7 +108,7 @@ FoundBatch find_batch(const FinderParts& parts, const BatchMaker& batches,
       size = rounded(size + options.multiple);
     } else {
       bad = size;
-      // Back by the share that it is over, at least by one step.
+      // Goes back by the share by which the peak exceeds the limit, at least by one step.
       const BatchTrial& trial = found.trials.back();
       const double over = trial.peak > found.limit
                               ? static_cast<double>(found.limit) / static_cast<double>(trial.peak)

@@ -17,8 +17,8 @@ namespace binade::train {
 namespace {
 
 constexpr int64_t kMostBatch = int64_t{1} << 40;
-// The probes, in units of MemoryModel::Measured::unit: near enough to the batch that workspaces
-// which stop growing have done so.
+// The probes, in units of MemoryModel::Measured::unit. They are large enough that workspaces of
+// bounded size have stopped growing.
 constexpr int64_t kSmallProbe = 2, kLargeProbe = 3;
 
 // A block of a measured step: its size at the smaller and the larger probe.
@@ -103,8 +103,8 @@ bool may_be_same(const StepBlock& small, const StepBlock& large) {
              small.large * kLargeProbe + binade::detail::kSmallBytes * kLargeProbe;
 }
 
-// The size at the smaller probe of a block that only the larger one has: below 1 KiB it was not
-// seen, and counts as proportional to the batch; else it is one more workspace of the same size.
+// The size at the smaller probe of a block that only the larger probe has. Below 1 KiB it was not
+// recorded, and counts as proportional to the batch; else it is a workspace of the same size.
 double unseen_size(const StepBlock& large) {
   const double proportional = large.large * kSmallProbe / kLargeProbe;
   return proportional <= binade::detail::kSmallBytes ? proportional : large.large;
@@ -297,7 +297,7 @@ MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, 
   StateSnapshot snapshot(parts);
   const int64_t copies = allocated_now(device) - before;
   parts.model.train();
-  train_step(parts, batches.make(unit).to(device));  // makes what stays
+  train_step(parts, batches.make(unit).to(device));  // allocates memory that stays
   std::vector<StepBlock> small;
   {
     StepRecorder recorder(device);

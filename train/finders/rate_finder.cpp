@@ -17,7 +17,7 @@ void check_options(const RateFinderOptions& o) {
   check(o.stop_factor > 1, "find_rate: got stop_factor ", o.stop_factor, ", expected more than 1");
 }
 
-// Batches without an end.
+// Batches without an end: starts the next epoch when one ends.
 class Endless {
  public:
   explicit Endless(data::Loader& loader) : loader_(loader) { loader_.epoch(0); }
@@ -64,8 +64,8 @@ class Rates {
   std::vector<double> before_;
 };
 
-// The steepest fall of the smoothed loss per decade, before its smallest value. The first tenth of
-// the steps only says what the loss is.
+// Finds the steepest fall of the smoothed loss per decade, before its smallest value. The first
+// tenth of the steps only measures the initial loss.
 void choose(FoundRate& found) {
   const auto least = std::min_element(found.smoothed.begin(), found.smoothed.end());
   const auto end = static_cast<size_t>(least - found.smoothed.begin());

@@ -112,7 +112,7 @@ class Csv::Table {
     }
     const size_t before = columns_.size();
     const std::string row = line_of(row_of(record));
-    is_whole_ = false;  // until all of it is written
+    is_whole_ = false;  // until the whole row is written
     if (is_new) {
       append_to_file(path_, line_of(columns_) + row, files_);
     } else if (columns_.size() > before) {
@@ -183,7 +183,7 @@ class Csv::Table {
     return out;
   }
 
-  // Cuts rows of later steps and rows without an end, and reads the columns.
+  // Cuts rows of later steps and a row without an end, and reads the columns.
   void keep() {
     const std::string all = contents(path_, files_);
     std::string kept, cut;

@@ -166,7 +166,7 @@ EventHistogram histogram_of(const std::vector<double>& finite) {
     const auto above = std::upper_bound(kLimits.begin(), kLimits.end() - 1, x);
     ++counts[static_cast<size_t>(above - kLimits.begin())];
   }
-  // Without empty buckets at both ends; the one before the first says where that begins.
+  // Drops empty buckets at both ends, except the one before the first, whose limit is its start.
   const auto filled = [](double count) { return count > 0; };
   auto first = std::find_if(counts.begin(), counts.end(), filled) - counts.begin();
   const auto last = std::find_if(counts.rbegin(), counts.rend(), filled).base() - counts.begin();

@@ -62,7 +62,7 @@ class TensorBoard::Events {
   }
 
  private:
-  // A reader takes the files in the order of their names, so the new name is behind all others,
+  // A reader takes the files in the order of their names, so the new name comes after all others,
   // also if the clock was set back or two files begin in one second.
   void begin() {
     make_directories(folder_, files_);
@@ -76,8 +76,8 @@ class TensorBoard::Events {
         binade::text(folder_, "/", kPrefix, number, ".", host_in_file_name(), ".", getpid());
     OutputFile file(path, files_);
     file.write(version_record(wall_seconds()));
-    // In every file: TensorBoard takes the first one of a folder for the start of the run, and only
-    // later ones for restarts.
+    // Written to every file: TensorBoard treats the first start in a folder as the start of the
+    // run, and only later ones as restarts.
     file.write(start_record({wall_seconds(), first_step_}));
     file.finish();
     sync_directory(folder_, files_);

@@ -18,7 +18,7 @@ std::string name_of(const std::string& key) {
   return key;
 }
 
-// The direction of names that say what they are.
+// The mode of names that imply one.
 Mode known_mode(const std::string& name) {
   for (const char* small : {"loss", "mae", "mse", "rmse", "perplexity", "error"}) {
     if (name == small || name.ends_with(std::string("_") + small)) {

@@ -76,7 +76,7 @@ bool needs_scaler(const nn::Module& model) {
   return precision.policy != Precision::kFull && precision.low == DType::f16;
 }
 
-// Makes what follows the optimizer, or takes what exists.
+// Makes the part that follows the optimizer, or takes the existing one.
 template <class T>
 T* resolve(const OptimizerFollower<T>& part, optim::Optimizer& optimizer, std::unique_ptr<T>& own) {
   if (part.make()) {
@@ -86,7 +86,7 @@ T* resolve(const OptimizerFollower<T>& part, optim::Optimizer& optimizer, std::u
   return part.existing();
 }
 
-// f16 gradients without a loss scale: small ones become 0, and nobody says so.
+// Warns of f16 gradients without a loss scale, since small ones silently become 0.
 void warn_of_no_scaler(const Phase& phase, const nn::Module& model) {
   if (!phase.scaler && needs_scaler(model)) {
     warn(text("trainer: the model", phase.words(), " is in ", describe(model.precision()),

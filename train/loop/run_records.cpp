@@ -61,7 +61,7 @@ void TrainerRun::record_step() {
     return;
   }
   const Tensor& loss = runner_.output().loss;
-  const bool reads = loss.defined() && loss.device().is_cpu();  // a device is not waited for
+  const bool reads = loss.defined() && loss.device().is_cpu();  // does not wait for a device
   journal_->note({.step = state_.steps,
                   .epoch = state_.epoch,
                   .samples = samples_,
@@ -78,8 +78,8 @@ void TrainerRun::end_journal(const std::string& outcome) {
   tracker_.reset();
 }
 
-// The forecast for the memory that there was. The failed step has given its memory back, so small
-// steps run.
+// The forecast of the largest batch for the memory of the process. The failed step has freed its
+// memory, so small steps can run.
 std::string TrainerRun::largest_batch_words(data::Loader& train,
                                             const MemoryRefusal& refusal) const {
   if (!parts_.is_single() || !ranks_.alone() || train.options().batch < 2) {
@@ -98,11 +98,11 @@ std::string TrainerRun::largest_batch_words(data::Loader& train,
     return fits == 0 ? "; not even a batch of one sample fits"
                      : text("; by forecast a batch of ", fits, " fits");
   } catch (const std::exception&) {
-    return "";  // the error itself says enough
+    return "";  // the error says enough without a forecast
   }
 }
 
-// Adds who held the memory, and the largest batch that would fit.
+// Adds the modules that held the memory, and the largest batch that would fit.
 void TrainerRun::explain(OutOfMemory& error, data::Loader& train) const {
   const auto refusal = tracker_ ? tracker_->refusal() : std::nullopt;
   if (!refusal) {

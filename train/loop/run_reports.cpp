@@ -1,4 +1,4 @@
-// The lines of a run: what training gave, validation, the monitored value, the state; and its
+// The lines of a run (values of training and validation, the monitored value, the state), and its
 // events.
 #include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
@@ -130,7 +130,7 @@ void TrainerRun::add_state(NamedValues& values) const {
     const std::string end = phase->name.empty() ? "" : "_" + phase->name;
     values.emplace_back("learning_rate" + end, phase->optimizer->lr());
     values.emplace_back("loss_scale" + end, phase->scaler ? phase->scaler->scale() : 1);
-    // The norm is that of the last step: a resumed run does not know those before.
+    // This is the norm of the last step, since a resumed run does not know earlier norms.
     if (options_.log_norms && phase->takes_part(state_.steps - 1) &&
         phase->optimizer->last_norm() >= 0) {
       values.emplace_back("gradient_norm" + end, phase->optimizer->last_norm());

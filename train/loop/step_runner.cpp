@@ -12,7 +12,7 @@ namespace {
 
 Tensor detached(const Tensor& t) { return t.defined() ? t.detach() : t; }
 
-// Without history, so that it keeps no graph.
+// The output without history, so that it keeps no graph.
 StepOutput detached(StepOutput output) {
   output.loss = detached(output.loss);
   output.output = detached(output.output);
@@ -211,7 +211,7 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
   return detached(output);
 }
 
-// The first micro-batch of the step, as it will run, and again in f64. Nothing of it stays.
+// Runs the first micro-batch of the step as it will run, and again in f64; undoes all effects.
 void StepRunner::look_in_f64(const MicroBatch& micro, int64_t step) {
   const Phase& phase = parts_.first();
   shadow_->look(step, {.model = parts_.model,
@@ -403,7 +403,7 @@ void StepRunner::make_graph() {
 
 namespace {
 
-// The tensors of an output but the loss, in a fixed order, and the output with others there.
+// The tensors of an output except the loss, in a fixed order.
 std::vector<Tensor*> tensors_of(StepOutput& output) {
   std::vector<Tensor*> all;
   if (output.output.defined()) {
@@ -417,7 +417,7 @@ std::vector<Tensor*> tensors_of(StepOutput& output) {
 
 }  // namespace
 
-// The loss, the outcome of the step, what is logged, and the outputs.
+// Returns the loss, the outcome of the step, the logged values and the outputs.
 std::vector<Tensor> StepRunner::step_in_graph(std::span<const Tensor> fields) {
   MicroBatch micro{{}, 1};
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -438,7 +438,7 @@ std::vector<Tensor> StepRunner::step_in_graph(std::span<const Tensor> fields) {
   return all;
 }
 
-// A batch that is a whole step.
+// Runs a batch that is a whole step.
 StepOutput StepRunner::run_graph(const MicroBatch& micro, int64_t step) {
   if (graph_fields_.empty()) {
     graph_fields_ = micro.batch.names();

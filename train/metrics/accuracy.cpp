@@ -43,7 +43,7 @@ void TopK::add_classes(const ClassTensors& t) {
   const Tensor target = unsqueeze(where(t.counted, t.target, zeros_like(t.target)), 1);
   const Tensor own = gather(t.scores, 1, target);
   const Tensor number = reshape(arange(t.classes, DType::i64, target.device()), sizes);
-  // The place of the target's class: how many classes are before it.
+  // The rank of the target's class: the number of classes before it.
   const Tensor before =
       logical_or(gt(t.scores, own), logical_and(eq(t.scores, own), lt(number, target)));
   counts_.add(right_and_all(lt(sum(before, {1}), static_cast<double>(k_)), t.counted));

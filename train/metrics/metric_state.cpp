@@ -129,7 +129,7 @@ class MetricCount::State : public MetricState {
     std::transform(numbers.begin(), numbers.end(), counts_.begin(), counts_.begin(), std::plus<>());
   }
 
-  const int64_t fixed_;  // size, 0: as the first tensor has it
+  const int64_t fixed_;  // the size; 0: the first tensor's
   mutable std::vector<int64_t> counts_;
   mutable Tensor pending_;  // on a device, to be added
 };

@@ -42,7 +42,7 @@ void Perplexity::add_batch(const Tensor& output, const Tensor& target, const Ten
   const ClassTensors t = class_tensors(
       name(), {.ignore_index = options_.ignore_index, .class_dim = options_.class_dim}, output,
       target, mask);
-  // The positions that do not count may hold anything.
+  // The positions that do not count may hold any value.
   const bool is_soft = is_floating(target.dtype());
   const Tensor classes = is_soft ? movedim(target, options_.class_dim, 1).to(scores.dtype())
                                  : where(t.counted, t.target, full_like(t.target, kIgnored));

@@ -47,7 +47,7 @@ const Tensor& field_of(const std::string& metric, const char* what, const std::s
   return batch[name];
 }
 
-// The mask, or one of all samples, with false for the samples that another shard has, too.
+// The mask (by default all true), with false for the samples that another shard has, too.
 Tensor without_repeated(const Tensor& mask, const data::Batch& batch) {
   const int64_t own = batch.size - batch.repeated;
   Tensor is_own = lt(arange(batch.size), static_cast<double>(own));

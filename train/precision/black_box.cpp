@@ -17,7 +17,7 @@ constexpr const char *kStored = "stored/", *kExact = "exact/", *kBatch = "batch/
 
 std::string batch_prefix(size_t number) { return text(kBatch, number, "/"); }
 
-// Masters, and what has none only under kStored.
+// The tensors of a file: all as stored, masters also under kExact, and the fields of the batches.
 NamedTensors tensors_of(const BlackBox& box) {
   NamedTensors all;
   for (const auto& [name, tensor] : box.stored) {
@@ -118,7 +118,7 @@ void place(BlackBox& box, const std::string& name, const Tensor& tensor) {
   fail("got the tensor ", json_quoted_short(name), ", which belongs to no part");
 }
 
-// Completes the masters by the weights that have none.
+// Adds the weights without masters to the exact weights.
 void complete_exact(BlackBox& box) {
   std::map<std::string, Tensor> masters(box.exact.begin(), box.exact.end());
   box.exact.clear();

@@ -74,7 +74,7 @@ BlackBoxRun run_of(std::string what, const StepRun& run) {
           .first = !run.is_finite() && first ? first->text : ""};
 }
 
-// A run that cannot be made is not finite, and says why.
+// If a run throws, its result is not finite and has the reason.
 template <class F>
 BlackBoxRun try_run(const std::string& what, F&& run) {
   try {

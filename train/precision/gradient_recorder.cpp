@@ -25,7 +25,7 @@ bool chooses_zeros(const Node& node) {
 
 }  // namespace
 
-// After the backward of a node: notes what goes to each of its inputs.
+// After the backward of a node: notes the kind of gradient that each of its inputs gets.
 void GradientRecorder::gradients(const GradientEvent& event) {
   const bool chooses = chooses_zeros(event.node);
   for (int i = 0; i < event.node.edge_count; ++i) {

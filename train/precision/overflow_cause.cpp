@@ -12,14 +12,14 @@
 namespace binade::train {
 namespace {
 
-// The smallest scale that is tried. Gradients that are not finite there are so at every scale.
+// The smallest scale that is tried. Gradients that are not finite there never are.
 constexpr int kLeastPower = -24;
 
 void add_anomaly(std::optional<Anomaly>& to, const AnomalyGuard& guard) {
   to = to ? to : guard.found();
 }
 
-// Keeps going after what it finds, and takes -inf of a mask as intended.
+// Goes on after a finding, and accepts the -inf of a mask.
 constexpr AnomalyOptions kWatch{.throws = false, .written_infinities = false};
 
 // Forward and backward of a micro-batch.
@@ -55,8 +55,8 @@ void run_batch(const StepToDiagnose& s, const StepBatch& micro, double scale, bo
   }
 }
 
-// The largest power of two below `scale` at which the gradients are finite. Whether they are is
-// monotone in the scale, so the search halves an interval of exponents.
+// The largest power of two below `scale` at which the gradients are finite. If they are finite at a
+// scale, they are at smaller ones too, so the search halves an interval of exponents.
 double largest_fitting_scale(const StepToDiagnose& s) {
   int fits = kLeastPower, fails = static_cast<int>(std::ceil(std::log2(s.scale)));
   while (fails - fits > 1) {

@@ -80,8 +80,8 @@ std::unique_ptr<ObserverScope> OverflowWatch::observe_backward() {
   return options_.record_gradients ? std::make_unique<ObserverScope>(recorder_) : nullptr;
 }
 
-// The update clears gradients that are not finite, so their bits are noted before. Without a scaler
-// it takes them, so weights are kept before.
+// The update clears gradients that are not finite, so their hash is noted before. Without a scaler
+// the update applies them, so the weights are kept before.
 void OverflowWatch::before_update(int64_t step) {
   if (options_.black_box.bytes == 0 || !can_diagnose() ||
       kept_cause_.value_or(OverflowCause::scale_too_high) != OverflowCause::scale_too_high ||
@@ -96,7 +96,7 @@ void OverflowWatch::before_update(int64_t step) {
   }
 }
 
-// The Trainer's own step has no effects but those that are undone.
+// True for the Trainer's own step, all of whose effects are undone.
 bool OverflowWatch::repeats_freely() const { return !options_.step && phase_.name.empty(); }
 
 bool OverflowWatch::may_repeat() const {
@@ -125,8 +125,8 @@ OverflowReport OverflowWatch::diagnose(int64_t step) {
   return report;
 }
 
-// A scale that is too high is normal. Everything else is a mistake that no scale mends, which the
-// first skipped step already shows.
+// A scale that is too high is normal. Every other cause is a mistake that no scale cures, and the
+// first skipped step already shows it.
 void OverflowWatch::tell(const OverflowReport& report, int64_t step) {
   const bool normal = report.cause == OverflowCause::scale_too_high && phase_.scaler &&
                       phase_.scaler->options().backoff_factor < 1;
@@ -231,7 +231,7 @@ void OverflowWatch::begin() {
 
 // the black box -----------------------------------------------------------------------------------
 
-// The first step that a smaller scale does not mend takes the place of one that it does.
+// The first step that a smaller scale does not cure replaces a step that it cures.
 bool OverflowWatch::wants_black_box(OverflowCause cause) const {
   return options_.black_box.bytes > 0 && files_ &&
          (!kept_cause_ || (*kept_cause_ == OverflowCause::scale_too_high && cause != *kept_cause_));

@@ -54,7 +54,7 @@ class PrecisionSearch {
   }
 
  private:
-  // The shadow of each batch: which modules there are, and what each adds to each loss.
+  // Runs the shadow of each batch: finds the modules, and the error that each adds to each loss.
   void look() {
     for (const StepBatch& micro : step_.batches) {
       StepToDiagnose one = step_;
@@ -141,8 +141,8 @@ class PrecisionSearch {
     return result;
   }
 
-  // Adds the module whose absence from the budget leaves least, until the measured difference is
-  // small enough. If it never is: the set with the smallest one.
+  // Adds the module whose removal from the budget leaves the smallest difference, until the
+  // measured difference is small enough; else returns the set with the smallest one.
   ModuleSet grown() const {
     ModuleSet set, best;
     double least = measured(set);
@@ -174,7 +174,7 @@ class PrecisionSearch {
     return best;
   }
 
-  // Without the modules that the measurement can do without, those that add least first.
+  // Removes modules that the measurement shows to be unnecessary, those that add least first.
   ModuleSet pruned(ModuleSet set) const {
     ModuleSet order = set;
     std::stable_sort(order.begin(), order.end(),
@@ -189,7 +189,7 @@ class PrecisionSearch {
     return set;
   }
 
-  // True if all sets of one module fewer were measured and none is enough.
+  // True if all sets with one module fewer were measured and none is enough.
   bool no_smaller_set(const ModuleSet& chosen) const {
     if (chosen.empty()) {
       return true;
@@ -240,7 +240,7 @@ class PrecisionSearch {
   const Precision base_;
   std::vector<std::string> names_;
   std::vector<std::vector<double>> adds_;  // [batch][candidate]
-  std::vector<double> rest_, exact_;       // per batch: what no rule can mend; the f64 loss
+  std::vector<double> rest_, exact_;       // per batch: the error beyond all rules; the f64 loss
 };
 
 std::string names_text(const TriedModules& tried) {

@@ -54,7 +54,7 @@ bool is_on_the_edge(const ScalerRecord& r, double scale) {
          r.gradients->largest * scale == kLargest;
 }
 
-// Why the gradients at this scale may differ in bits from the recorded ones; empty if they do not.
+// The reason why gradients at this scale may differ in bits from the recorded ones, else empty.
 std::string changed_bits(const ScalerRecord& r, double scale) {
   if (!r.gradients) {
     return "the sizes of its gradients were not recorded";
@@ -66,7 +66,7 @@ std::string changed_bits(const ScalerRecord& r, double scale) {
   if (r.gradients->smallest * smaller < kSmallestNormal) {
     return text("gradients from ", r.gradients->smallest, " on are subnormal at ", smaller);
   }
-  // What was flushed at a larger scale is flushed at a smaller one, too.
+  // A gradient that is flushed at a larger scale is flushed at a smaller one, too.
   const int64_t unknown = scale > r.scale ? r.gradients->zeros - r.gradients->chosen_zeros : 0;
   return unknown > 0 ? text(unknown, " of ", r.gradients->elements,
                             " gradients are 0, some of which f16 may have flushed")
@@ -119,7 +119,7 @@ bool extend_exact(const ScalerRecord& r, double scale, bool overflow, ScaleRepla
   return true;
 }
 
-// The interval of skipped steps: gradients after the exact part come from steps near by.
+// The interval of skipped steps: gradients after the exact part come from nearby steps.
 void forecast(const std::vector<ScalerRecord>& records, ScaleReplay& result) {
   std::mt19937_64 random(1);
   std::vector<int64_t> counts;

@@ -19,7 +19,7 @@ namespace binade::train {
 namespace {
 
 constexpr double kGoodResidual = 0.02;
-constexpr int kMostIntervals = 8;  // of the way from the f64 run to the low run
+constexpr int kMostIntervals = 8;  // of the path from the f64 run to the low run
 
 data::Batch batch_in_f64(const data::Batch& batch) {
   data::Batch wide = batch;
@@ -50,7 +50,7 @@ double value_of(const Tensor& loss) {
   return loss.item();
 }
 
-// The budgets of a f64 run: of its ops, and of the roundings of the weights.
+// The budgets of an f64 run: of its ops, and of the roundings of the weights.
 struct Budgets {
   std::vector<double> ops, weights;
 };
@@ -163,8 +163,8 @@ class ShadowMaker {
     return weight;
   }
 
-  // Every op on the inputs of the low run, forward and then backward. Its adjoints are those of the
-  // low end of the way; those of the f64 end were noted before.
+  // Runs every op on the inputs of the low run, forward and then backward. This gives the adjoints
+  // of the low end of the path; those of the f64 end were noted before.
   void run_forced() {
     ExactRun watch(calls_, 1);
     double loss = 0;
@@ -207,7 +207,7 @@ class ShadowMaker {
     return most;
   }
 
-  // More points on the way until the budget explains the difference.
+  // Adds points on the path until the budget explains the difference.
   void integrate() {
     for (int intervals = 2; intervals <= kMostIntervals; intervals *= 2) {
       if (found_.residual() <= kGoodResidual) {
@@ -223,7 +223,7 @@ class ShadowMaker {
     }
   }
 
-  // The mean of the budgets over the way, by Simpson's rule; by the trapezoidal rule at two points.
+  // The mean of the budgets over the path: Simpson's rule, or the trapezoidal rule at two points.
   void weigh(int intervals) {
     total_ = {std::vector<double>(calls_.size()), std::vector<double>(weights_.size())};
     for (const auto& [share, budgets] : budgets_) {
@@ -300,7 +300,7 @@ class ShadowMaker {
   std::vector<ShadowSums> forward_, backward_;
   std::vector<double> accumulation_;
   Budgets exact_, total_;
-  std::map<double, Budgets> budgets_;  // by the share of the way
+  std::map<double, Budgets> budgets_;  // by the share of the path
   double rest_ = 0;
 };
 

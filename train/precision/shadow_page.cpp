@@ -1,5 +1,5 @@
-// The page of a shadow: the difference of the loss over the run, and for some of its steps which
-// module, op and weight it comes from.
+// The page of a shadow: the difference of the loss over the run, and for some of its steps the
+// modules, ops and weights that cause it.
 #include <binade/train/precision/shadow_report.h>
 #include <binade/train/report/page.h>
 

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr double kResolved = 10;  // times the noise
 
-// A number that is not finite has no JSON: null.
+// JSON has no numbers that are not finite: they become null.
 json number_json(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 double number_of_json(const json& j, const char* name) {

@@ -139,7 +139,7 @@ void ExactRun::result(const OpEvent& event) {
   if (event.in_backward) {
     return;
   }
-  if (is_cast(event.op.name)) {  // of the step's own; what it passes on has the error of its input
+  if (is_cast(event.op.name)) {  // in the step's own code; its result has the error of its input
     add_input(event.outputs[0], error_of_inputs(event));
     return;
   }
