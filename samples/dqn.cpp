@@ -68,7 +68,7 @@ double mean_return(nn::Module& net, int64_t episodes) {
   return total / episodes;
 }
 
-// The loss of Q-learning on rows of the memory; `target` tells the value of what comes after.
+// The loss of Q-learning on rows of the memory; `target` gives the value of the next state.
 Tensor q_loss(nn::Module& online, nn::Module& target, const Tensor& rows) {
   Tensor wanted;
   {

@@ -90,7 +90,7 @@ double train_on(const data::Split& parts, const train::RunFlags& flags, const Op
   return 100 * accuracy;
 }
 
-// On every fold with the body and from scratch.
+// Trains on every fold with the body and from scratch.
 void compare(const std::vector<data::Split>& folds, const train::RunFlags& flags,
              const Options& o) {
   std::vector<double> with_body, gains;

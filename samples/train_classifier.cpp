@@ -120,7 +120,7 @@ void report_results(const Flags& f, const train::ClassifierData& data,
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
 
-// For samples/predict.cpp, which reads no training data.
+// Saves the classifier for samples/predict.cpp, which reads no training data.
 void save_for_predict(const Flags& f, const train::ClassifierData& data, const nn::Module& model,
                       const dist::World& world) {
   if (!world.is_root()) {
@@ -136,7 +136,7 @@ void save_for_predict(const Flags& f, const train::ClassifierData& data, const n
                           .deviation = data.deviation});
 }
 
-// With a profile if --profile asks for one.
+// Runs fit(), with a profile if --profile asks for one.
 void fit(const Flags& f, const train::ClassifierData& data, train::Trainer& trainer,
          const dist::World& world) {
   const auto profiler = train::profile_run(f.profile, f.run, world.rank());

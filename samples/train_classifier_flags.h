@@ -42,7 +42,7 @@ inline CLI::Validator within(double low, double high) {
                         range.words());
 }
 
-// A flag that has no effect with the other chosen flags is an error.
+// Throws if a flag has no effect with the other chosen flags.
 inline void check_combinations(const CLI::App& app, const Flags& f) {
   auto only_with = [&app](const char* flag, bool works, const char* what) {
     check(works || app.get_option(flag)->count() == 0, flag, ": has no effect without ", what);

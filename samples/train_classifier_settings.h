@@ -19,7 +19,7 @@ inline std::map<std::string, std::string> settings_of(const Flags& f,
     }
   }
   auto add = [&out](const char* name, double value) { out[name] = text(value); };
-  // Only where it is not the default, so that runs from before there was the flag resume.
+  // Adds the setting only if it is not the default, so that runs older than the flag can resume.
   auto add_new = [&](const char* name, double value, double usual) {
     if (value != usual) {
       add(name, value);
@@ -46,7 +46,7 @@ inline std::map<std::string, std::string> settings_of(const Flags& f,
   return out;
 }
 
-// Only where they are not the default, so that runs from before there were these flags resume.
+// Adds settings only if they are not the default, so that runs older than these flags can resume.
 inline void add_settings(const train::FormatFlags& formats,
                          std::map<std::string, std::string>& settings) {
   const train::FormatFlags plain;

@@ -18,7 +18,7 @@ struct Pictures {
 };
 
 struct PictureSet {
-  std::string source;  // what the page says of it
+  std::string source;  // a description for the page
   int64_t classes;
   Pictures train, test;
 };

@@ -16,9 +16,9 @@ struct Experiment {
   const char* name;  // of --only and --break
   const char* title;
   const char* section;    // of the paper
-  const char* claim;      // what the paper says
-  const char* method;     // what is run here
-  const char* mechanism;  // what --break switches off
+  const char* claim;      // of the paper
+  const char* method;     // of the experiment
+  const char* mechanism;  // --break switches it off
   void (*run)(const Lab&, Report&);
 };
 

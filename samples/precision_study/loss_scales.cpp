@@ -9,7 +9,7 @@ namespace study {
 namespace {
 
 constexpr int64_t kSteps = 500;
-constexpr double kLossFactor = 0x1p-20;  // what makes gradients small here
+constexpr double kLossFactor = 0x1p-20;  // makes gradients small in this experiment
 constexpr double kSameLoss = 0.05, kWorse = 0.5;
 
 Run run_at(const Task& task, double scale, double factor, Precision precision) {

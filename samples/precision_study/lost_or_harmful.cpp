@@ -1,5 +1,5 @@
-// Lost updates are not yet harm: at which rate does it matter that bf16 weights lose them, and do
-// stochastic rounding and compensation bring them back?
+// Lost updates need not do harm: finds at which rate it matters that bf16 weights lose them, and
+// whether stochastic rounding and compensation keep them.
 #include <cmath>
 
 #include "experiment.h"

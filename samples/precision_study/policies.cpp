@@ -40,7 +40,7 @@ Losses losses_of(const Arm& arm, const Run& base, const Run& run) {
           run.updates ? static_cast<double>(run.swallowed) / static_cast<double>(run.updates) : 0};
 }
 
-// SGD with a small step and a small loss: what both mechanisms are for, in one recipe.
+// SGD with a small step and a small loss: one recipe that needs both mechanisms.
 void study_model(const Task& task, const Lab& lab, double lr, int64_t steps, Report& report) {
   const auto mixed = [&](DType low) {
     return lab.broken ? Precision::half(low) : Precision::mixed(low);

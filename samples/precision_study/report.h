@@ -38,7 +38,7 @@ class Report {
 
   Check& at_most(const std::string& what, double value, double bound);
   Check& at_least(const std::string& what, double value, double bound);
-  // Checks that hold though their mechanism is switched off, as text; empty if there are none.
+  // Checks that hold although their mechanism is switched off, as text; empty if there are none.
   std::string powerless() const;
   bool holds() const;  // all checks, of which there is at least one
 };

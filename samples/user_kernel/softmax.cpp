@@ -1,4 +1,4 @@
-// A softmax of one's own, forward and backward, on the CPU: one pass finds the maximum and the sum
+// A user's softmax, forward and backward, on the CPU: one pass finds the maximum and the sum
 // together (Milakov and Gimelshein, 2018), a second one writes.
 #include <binade/kernels/base/user_kernel.h>
 
