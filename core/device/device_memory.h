@@ -16,7 +16,7 @@ void device_release(Device device, void* block, size_t bytes) noexcept;
 
 // Copies bytes on the device's current stream; between two devices on the destination's. If the
 // host side is not pinned, the call returns when that memory may be reused or holds the bytes: it
-// waits, except for up to 1 MiB to the device. With pinned memory the order of the stream tells.
+// waits, except for up to 1 MiB to the device. With pinned memory the call does not wait.
 void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes);
 
 // Waits for all work of the current stream, or of the whole device. Throws the faults that kernels

@@ -48,9 +48,9 @@ void empty_cache(Device device, SourceLine where = SourceLine::here());
 // For tests: makes the n-th allocation from now (1 is the next) run out of memory; 0 turns it off.
 void fail_allocation(Device device, int64_t n);
 
-// Records that another stream than the one of its allocation uses the block: once released, the
-// block waits for the work that this stream has queued by then. A block released while another
-// stream is current counts as used there.
+// Records that a stream other than that of the allocation uses the block. Once released, the block
+// is not reused before the work that this stream has queued by then is done. A block released while
+// another stream is current counts as used on that stream.
 void device_record_use(Device device, void* block, kernels::StreamHandle stream);
 
 }  // namespace binade

@@ -1,5 +1,5 @@
-// How ops run on the CPU: on how many threads, and by which algorithms (MathMode). Both hold for
-// the process; results do not depend on the threads.
+// Settings of ops on the CPU: the number of threads and the choice of algorithms (MathMode). Both
+// hold for the whole process; results do not depend on the number of threads.
 #pragma once
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>

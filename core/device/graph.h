@@ -23,9 +23,9 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Records what `work` queues on the device's current stream, which during the capture is a stream
-  // of the graph; another stream takes part if it waits for that one and that one waits for it. A
-  // second call replaces the recorded graph.
+  // Records the device work that `work` queues. During the capture the device's current stream is a
+  // stream of the graph; another stream takes part if it waits for that stream, which must wait
+  // for it in turn before the capture ends. A second call replaces the recorded graph.
   void capture(const std::function<void()>& work);
   // Runs on the calling thread's current stream.
   void replay() const;

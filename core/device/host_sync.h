@@ -6,7 +6,7 @@
 //
 // While the guard exists it counts, on this thread: item() and at(), copies to pageable memory or
 // of more than 1 MiB from it, synchronize(), and empty_cache(). Each comes with the line of the
-// call if known, the module, and the op in backward. On the CPU it finds nothing: nothing waits.
+// call if known, the module, and the op in backward. On the CPU nothing waits, so it finds nothing.
 #pragma once
 #include <binade/core/device/memory.h>
 #include <binade/core/observe/timeline.h>
@@ -53,7 +53,7 @@ class HostSyncGuard {
   std::vector<HostSync> found_;
 };
 
-// The program waits on purpose while one exists: no guard outside of it counts these waits.
+// While one exists the program waits on purpose: guards made earlier do not count these waits.
 class AllowHostSyncGuard {
  public:
   AllowHostSyncGuard() : before_(std::exchange(detail::thread_state.syncs, nullptr)) {}

@@ -65,8 +65,8 @@ void* system_allocate(Central& c, size_t bytes) {
   return block;
 }
 
-// The timeline has every change of the statistics. REQUIRES: c.mutex is held, so that the changes
-// have the order of their times.
+// Adds a change of the statistics to the timeline. REQUIRES: c.mutex is held, so that the changes
+// are in the order of their times.
 void note_memory(const Central& c) noexcept {
   if (timeline_has(Activity::memory)) [[unlikely]] {
     timeline_counter("allocated", static_cast<double>(c.stats.allocated));

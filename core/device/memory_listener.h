@@ -10,19 +10,19 @@
 
 namespace binade {
 
-// Calls come one at a time, from any thread, inside of the allocator: a listener must not allocate
-// tensors.
+// Calls come one at a time, on any thread, from inside the allocator, so a listener must not
+// allocate tensors.
 class MemoryListener {
  public:
   virtual ~MemoryListener() = default;
-  // `asked` bytes were asked for and take `bytes`.
+  // `asked` bytes were requested; the block takes `bytes`.
   virtual void allocated(Device device, const void* block, size_t asked, size_t bytes) noexcept = 0;
   virtual void released(Device device, const void* block) noexcept = 0;
-  // The request becomes OutOfMemory.
+  // The request failed; the allocator throws OutOfMemory after this call.
   virtual void refused(Device device, size_t asked) noexcept = 0;
 };
 
-// Several may listen. After remove no thread is in the listener.
+// There may be several listeners. When remove returns, no thread is in a call of the listener.
 void add_memory_listener(MemoryListener& listener);
 void remove_memory_listener(MemoryListener& listener);
 

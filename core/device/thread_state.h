@@ -1,4 +1,4 @@
-// ThreadState: what the core keeps per thread, in one place.
+// ThreadState: all state that the core keeps per thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -6,10 +6,10 @@
 
 namespace binade {
 
-// The checksum of `bytes`, continuing from `crc`: crc32c(b, crc32c(a)) is that of a followed by b.
+// The checksum of `bytes`, continued from `crc`: crc32c(b, crc32c(a)) is the CRC of a and then b.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
-// The same by table look-ups: for machines without the instruction, and for tests.
+// The same with tables: for machines without the CRC instruction, and for tests.
 uint32_t crc32c_portable(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 }  // namespace binade

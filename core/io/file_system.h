@@ -39,7 +39,7 @@ struct DirectoryEntry {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // Creates a file for writing; fails with EEXIST if anything (also a link) has that name.
+  // Creates a file for writing; fails with EEXIST if anything (even a link) has that name.
   virtual int open_new(const std::string& path) = 0;
   // Opens a file for writing at its end, or creates it. `empty`: its bytes are dropped first.
   virtual int open_append(const std::string& path, bool empty) = 0;
@@ -61,21 +61,21 @@ class FileSystem {
   // Nanoseconds: the time of the last change of a file, by the clock of its file system.
   virtual int64_t modified(const std::string& path) = 0;
   virtual int touch(const std::string& path) = 0;  // sets that time to now
-  // 1 if both names are of one file, links not followed; 0 if not.
+  // 1 if both names refer to the same file (links are not followed), else 0.
   virtual int is_same_file(const std::string& a, const std::string& b) = 0;
 };
 
 FileSystem& file_system();  // the machine's
 // The same, but it follows no link below `root`: there a link in the middle of a path, or a file
 // to read that is a link, is an error (ELOOP). `root` itself and its parents may be links; they are
-// followed once, now, so a later change of the working directory does not matter. REQUIRES: `root`
-// is a directory, and paths below it are spelled with it at the beginning. Other paths are as ever.
+// followed once, now, so a later change of the working directory does not matter. Other paths work
+// as usual. REQUIRES: `root` is a directory, and paths below it begin with it.
 std::unique_ptr<FileSystem> file_system_below(const std::string& root);
 
 // 16 hexadecimal digits that nobody can guess.
 std::string unpredictable_name();
-// The same for the life of this process; a forked child has its own. It is in the names of the
-// temporary files of write_file_durably(): PATH.TOKEN-N.tmp.
+// The same, fixed for the life of this process; a forked child has its own token. The temporary
+// files of write_file_durably() contain it in their names: PATH.TOKEN-N.tmp.
 std::string process_token();
 
 // "a regular file", "a directory", "a FIFO", "a socket", "a device", "a link to nothing" or why it

@@ -23,7 +23,7 @@ struct LoadTarget {
 std::vector<Tensor> match_named(const char* op, std::span<const LoadTarget> targets,
                                 const NamedTensors& sources);
 
-// "3 missing: a, b, c": the first 16 names, and the number of the others.
+// "3 missing: a, b, c": the first 16 names, and how many more there are.
 std::string list_names(const std::vector<std::string>& names);
 
 }  // namespace binade

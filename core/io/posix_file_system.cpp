@@ -53,9 +53,9 @@ class Descriptor {
   int file_;
 };
 
-// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends a process without a word. While this
-// exists the signal is blocked in this thread; one that came is taken back, and write() returns
-// EFBIG.
+// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends a process without a message. While this
+// object exists the signal is blocked in this thread; a pending one is consumed, and write()
+// returns EFBIG.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() {
@@ -306,8 +306,8 @@ class PosixFileSystem : public FileSystem {
     return at.directory == -1 ? -1 : ::unlinkat(at.directory, at.name.c_str(), flags);
   }
 
-  // rename_new() with older calls. A directory has no second name, so between the look and the
-  // rename another process could take the name; a rename replaces an empty directory at most.
+  // rename_new() with older calls. link() does not work for directories, so another process could
+  // take the name between the check and the rename; a rename replaces at most an empty directory.
   static int link_new(const Place& a, const Place& b) {
     if (::linkat(a.directory, a.name.c_str(), b.directory, b.name.c_str(), 0) == 0) {
       return ::unlinkat(a.directory, a.name.c_str(), 0);

@@ -200,7 +200,7 @@ SafetensorsWriter::SafetensorsWriter(std::span<const TensorSource> sources,
   if (sums == SafetensorsSums::crc32c) {
     sign_safetensors_header(json);
   }
-  // The parser rejects equal names with different dtypes, and whatever else a reader would reject.
+  // The parser rejects equal names with different dtypes, and anything else a reader would reject.
   parse_safetensors_header(kWriter, json, data_bytes_);
   header_ = to_little_endian(json.size()) + json;
 }

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), and what goes with keys: random bytes of the
+// SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), and two functions for keys: random bytes of the
 // system, and a comparison that takes the same time wherever two digests differ.
 #pragma once
 #include <array>

@@ -8,10 +8,10 @@
 namespace binade::linalg {
 namespace {
 
-// A number for each matrix, as a factor of the matrices.
+// One number per matrix, in a shape that multiplies the matrices.
 Tensor for_matrices(const Tensor& numbers) { return unsqueeze(unsqueeze(numbers, -1), -1); }
 
-// det(a) a^-T, from values: also where a is singular.
+// det(a) a^-T, computed without history; works for a singular a too.
 Tensor cofactors(const Tensor& a) {
   const Tensor host = to_host(a);
   check_done(host::cofactors(batch(host)), "det", batch_of(a), "a matrix with NaN or infinities",

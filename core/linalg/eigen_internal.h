@@ -1,7 +1,7 @@
 // Eigen on one matrix of a batch at a time. Every matrix is copied to aligned memory before Eigen
 // sees it: Eigen's loops depend on the alignment, and so would the last bits. Factorisations whose
-// templates take long to compile exist in double alone, also for f32, which they make more
-// accurate.
+// templates take long to compile exist only in double; f32 uses them too, and gets more accurate
+// results.
 #pragma once
 #define EIGEN_DONT_PARALLELIZE  // threads come from parallel_for
 #define EIGEN_MPL2_ONLY
@@ -39,8 +39,8 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::f64 ? f(Type<double>{}) : f(Type<float>{});
 }
 
-// Calls body(i) -> bool for every matrix, on several threads if `flops`, the operations of one,
-// make it worth it; the first i with false, or kAllDone.
+// Calls body(i) -> bool for every matrix, on several threads if `flops`, the operations per matrix,
+// justify it. Returns the first i for which body returned false, or kAllDone.
 template <class F>
 int64_t for_each(int64_t count, double flops, F&& body) {
   constexpr double kGrainFlops = 2e5;

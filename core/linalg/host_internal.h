@@ -25,7 +25,7 @@ int64_t invert(const Batch& a);  // in place
 // With `logarithm` the sign [count, 1, 1] and log |det|; else `value` is the determinant, and sign
 // is not written.
 void determinant(const Batch& a, const Batch& sign, const Batch& value, bool logarithm);
-// Replaces a by its cofactors, det(a) a^-T, which also singular matrices have.
+// Replaces a by its cofactors, det(a) a^-T, which singular matrices have too.
 int64_t cofactors(const Batch& a);
 // In place: reads the lower triangle, writes l with zeros above.
 int64_t cholesky(const Batch& a);

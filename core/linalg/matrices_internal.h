@@ -24,7 +24,7 @@ Tensor from_host(const Tensor& host, const Tensor& like);
 host::Batch batch(const Tensor& host);
 // The same, where each element of the last dimension is a matrix [n, 1].
 host::Batch vectors(const Tensor& host);
-// No memory: a result that is not wanted.
+// A batch without memory, passed for a result that is not wanted.
 inline host::Batch nothing(const Tensor& like) { return {like.dtype(), 0, 0, 0, nullptr}; }
 
 // Throws "op: got `what` at batch index [..], expected `wanted`" if a matrix is bad.

@@ -1,4 +1,4 @@
-// matrix_norm, made of other ops.
+// matrix_norm, composed of other ops.
 #include <binade/core/device/host_sync.h>
 #include <binade/core/linalg/linalg.h>
 #include <binade/core/linalg/matrices_internal.h>
@@ -32,7 +32,7 @@ struct Matrices {
   }
 };
 
-// The largest or the smallest of the last dimension.
+// The largest or the smallest element along the last dimension.
 Tensor extreme(const Tensor& values, bool largest, const Tensor& a) {
   if (values.size(-1) > 0) {
     return largest ? amax(values, {-1}) : amin(values, {-1});

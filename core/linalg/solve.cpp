@@ -1,4 +1,4 @@
-// solve, solve_triangular, inv and lstsq. Their backward is made of themselves.
+// solve, solve_triangular, inv and lstsq. Their backward uses these functions again.
 #include <binade/core/autograd/op.h>
 #include <binade/core/device/host_sync.h>
 #include <binade/core/linalg/linalg.h>
@@ -11,7 +11,7 @@
 namespace binade::linalg {
 namespace {
 
-// a for every matrix of the batch: itself if there is only one, else one each.
+// a on the host: a single matrix if a holds only one, else broadcast to the batch.
 Tensor factor_to_host(const Tensor& a, const Dims& batch) {
   if (element_count(batch_of(a)) == 1) {
     return to_host(a, {a.size(-2), a.size(-1)});
@@ -28,7 +28,7 @@ Dims with_matrix(Dims batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
-// True if b has a vector for each matrix a, in PyTorch's rule.
+// True if b has a vector for each matrix a, by PyTorch's rule.
 bool is_vectors(const Tensor& a, const Tensor& b) {
   const Dims without_last = a.defined() && a.dim() >= 2
                                 ? Dims(std::span(a.sizes().begin(), size_t(a.dim() - 1)))
@@ -130,7 +130,7 @@ Tensor residuals_of(const Tensor& a, const Tensor& b, const Tensor& x, const Ten
   if (a.size(-2) <= n || !full) {
     return empty({0}, x.dtype(), x.device());
   }
-  // No policy acts on these steps: it has acted on a, b and x.
+  // No policy acts on these steps: it has acted on a, b and x already.
   struct NoPolicy {
     const PrecisionScope* before = std::exchange(detail::thread_state.precision, nullptr);
     ~NoPolicy() { detail::thread_state.precision = before; }

@@ -56,7 +56,7 @@ Tensor svd_gradient(const SVD& factors, const SVD& gradients) {
   return da;
 }
 
-// The first k along a dimension of a gradient; those beyond must be 0.
+// The first k entries along a dimension of a gradient; the others must be 0.
 Tensor unique_part(const Tensor& gradient, int dim, int64_t k, const char* what) {
   if (!gradient.defined() || gradient.size(dim) == k) {
     return gradient;
@@ -145,7 +145,7 @@ Eigh eigh_of(const Tensor& a_) {
   return {results[0], results[1]};
 }
 
-// The triangle of a that is read, as the lower one.
+// The triangle of a that is read, moved to the lower triangle.
 Tensor lower_of(const char* op, const Tensor& a, std::string_view uplo) {
   check(uplo == "L" || uplo == "U", op, ": got uplo \"", uplo, "\", expected \"L\" or \"U\"");
   check_square(op, a);

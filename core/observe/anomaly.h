@@ -26,7 +26,7 @@ struct AnomalyOptions {
   bool written_infinities = true;
 };
 
-// A tensor that the op of an anomaly read: an input, or in backward the gradient of its result.
+// A tensor that the anomalous op read: an input or, in backward, the gradient of its result.
 struct AnomalyInput {
   DType dtype = DType::f32;
   Dims sizes = {};

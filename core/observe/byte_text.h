@@ -1,4 +1,4 @@
-// Numbers of bytes for people.
+// Formats numbers of bytes for messages.
 #pragma once
 #include <string>
 

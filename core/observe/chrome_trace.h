@@ -12,8 +12,8 @@ struct TraceSpan {
   double begin = 0, end = 0;  // seconds
 };
 
-// Row i has the name rows[i]. Throws Error for a span with an unknown row, or one that ends before
-// it begins.
+// Row i has the name rows[i]. Throws Error for a span with an unknown row, or a span that ends
+// before it begins.
 std::string chrome_trace(std::span<const std::string> rows, std::span<const TraceSpan> spans);
 
 }  // namespace binade

@@ -112,7 +112,7 @@ int64_t ExponentCounts::at(int exponent) const {
 HalfCounts ExponentCounts::in_f16(int power) const {
   check(std::abs(power) <= 96, "ExponentCounts: got a power of ", power,
         ", expected one from -96 to 96");
-  // Keys increase with the magnitude, so each of the counts is a sum over a range of keys.
+  // Keys increase with the magnitude, so each count is a sum over a range of keys.
   const auto key_of = [power](int exponent, int kind) {
     return std::clamp((exponent - power + kBias) * kClasses + kind, 1, kSpecial * kClasses);
   };

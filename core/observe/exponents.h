@@ -3,10 +3,10 @@
 //
 //   ExponentCounts counts(count_exponents(x));
 //   counts.in_f16().flushed;                        // elements that a cast to f16 makes 0
-//   static_scale(counts.largest());                 // what to multiply gradients by
+//   static_scale(counts.largest());                 // the factor for gradients
 //
-// Every number is what you would count after casting each element to f16 or bf16 (round to nearest,
-// ties to even). It costs one read of the tensor.
+// The counts equal those after a cast of each element to f16 or bf16 (round to nearest, ties to
+// even). The cost is one read of the tensor.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

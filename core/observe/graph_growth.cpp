@@ -58,7 +58,7 @@ struct Kept {
   }
 };
 
-// Finds the op and module of most of the listed nodes older than this window that a tensor holds.
+// The op and module with the most listed nodes from before this window that a tensor holds.
 std::string largest_kept(int64_t& count) {
   std::map<std::pair<const Op*, uint32_t>, Kept> kept;
   {

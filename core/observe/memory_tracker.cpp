@@ -81,7 +81,7 @@ void MemoryTracker::allocated(Device device, const void* block, size_t /*asked*/
       s.at_peak = s.by_label;
     }
   } catch (const std::bad_alloc&) {
-    // The block is not followed: its memory is all the host had.
+    // The block is not tracked: the host has no memory for the entry.
   }
 }
 

@@ -1,5 +1,5 @@
-// MemoryTracker: who holds memory. While one exists it follows every block above 1 KiB of the host
-// and of devices: the module that was running when it was allocated, and the step.
+// MemoryTracker: shows which modules hold memory. While one exists it records for every block above
+// 1 KiB, of the host and of devices, the module and the step that allocated it.
 //
 //   MemoryTracker tracker;
 //   for (...) {
@@ -7,10 +7,10 @@
 //     tracker.end_step();
 //   }
 //   tracker.by_label();        // live bytes by module, largest first
-//   tracker.leaks();           // what grows from step to step
+//   tracker.leaks();           // the modules whose memory grows from step to step
 //
-// Blocks that were allocated before are not known. The Trainer has one in every run: with it an
-// OutOfMemory says who held what. It costs about 0.1 us per block, of which a step has hundreds.
+// It does not know older blocks. The Trainer has one in every run, so that an OutOfMemory lists the
+// memory of each module. It costs about 0.1 us per block; a step has hundreds of blocks.
 #pragma once
 #include <binade/core/device/device_stats.h>
 #include <binade/core/device/memory_listener.h>
@@ -22,7 +22,7 @@
 
 namespace binade {
 
-// Blocks that outlive their steps, and are more after every step.
+// Blocks that outlive their steps and whose bytes grow with every step.
 struct MemoryLeak {
   std::string label;  // the module path; empty: outside of modules
   int64_t bytes = 0;  // held now, of blocks that are older than two steps
@@ -31,7 +31,7 @@ struct MemoryLeak {
   int64_t first_step = 0;      // the step of the oldest of these blocks
 };
 
-// A request that an allocator could not serve, and who held the memory then.
+// A request that an allocator could not serve, and the modules that held the memory at that time.
 struct MemoryRefusal {
   Device device;
   int64_t asked = 0;  // bytes
@@ -51,7 +51,7 @@ class MemoryTracker final : public MemoryListener {
   std::vector<LabelMemory> by_label() const;
   // The same at the moment when most bytes were live since the last call (within 2%).
   std::vector<LabelMemory> take_peak();
-  // The last request that was refused; none yet: empty.
+  // The last request that was refused; empty if there was none.
   std::optional<MemoryRefusal> refusal() const;
 
   // Call it after each step.

@@ -1,5 +1,5 @@
 // OpObserver: sees every op of a thread. AnomalyGuard, recompute() and the precision ledger are
-// built on it, and so can be instruments of your own:
+// built on it, and you can build your own instruments on it:
 //
 //   struct Count : OpObserver {
 //     void result(const OpEvent& event) override { ++ops; }
@@ -9,10 +9,10 @@
 //
 // Several observers may be active at once; the one that started last is called first. While an
 // observer runs, its own ops are not observed, not recorded and not cast by a policy. An exception
-// that it throws leaves the op. Without observers an op pays for one test of a flag at its begin
-// and one at its end. In-place changes and optimizer steps are not ops. Where an observer is, ops
-// that could run as one are run apart, so that it sees each; one that only measures says that it
-// accepts fused ops.
+// that it throws leaves the op. Without observers an op costs one test of a flag when it begins and
+// one when it ends. In-place changes and optimizer steps are not ops. Under an observer ops are not
+// fused, so that it sees each of them; an observer that only measures can declare that it accepts
+// fused ops.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -54,7 +54,7 @@ struct PolicyEvent {
   std::span<const Cast> casts;
 };
 
-// In backward. The gradients include the loss scale of `run`.
+// An event in backward. The gradients include the loss scale of `run`.
 struct GradientEvent {
   const Node& node;  // name(), label (the module), leaf, sizes
   const BackwardOptions& run;
@@ -62,8 +62,8 @@ struct GradientEvent {
   // results. For a leaf: its sum so far, after each contribution.
   const Tensor& upstream;
   Grads* gradients;  // after it: one per input, some undefined; null before, and for leaves
-  // Before the node's backward, null otherwise: an instrument may put another gradient here, of the
-  // same sizes, dtype and device, as it may in `gradients`. Both must be tensors that it owns.
+  // Set before the node's backward, else null: an instrument may put another gradient here, of the
+  // same sizes, dtype and device, and likewise in `gradients`. It must own these tensors.
   Tensor* replaceable = nullptr;
 };
 
@@ -114,7 +114,7 @@ namespace detail {
 
 struct Input;
 
-// True if an observer of this thread wants to see ops apart that could run as one.
+// True if an observer of this thread wants ops that could be fused to run separately.
 bool observers_refuse_fused_ops();
 
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);

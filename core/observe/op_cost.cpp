@@ -45,7 +45,7 @@ bool is_matrix(const Tensor& t) { return t.defined() && t.dim() >= 1; }
 
 double last(const Tensor& t) { return is_matrix(t) ? static_cast<double>(t.size(t.dim() - 1)) : 1; }
 
-// The elements that one row of a weight [O, ...] has.
+// The number of elements in one row of a weight [O, ...].
 double row(const Tensor& w) {
   return is_matrix(w) && w.size(0) > 0 ? elements(w) / static_cast<double>(w.size(0)) : 0;
 }

@@ -40,8 +40,8 @@ void OpTimer::enter(const EnterEvent& event) {
   }
 }
 
-// The begin of what ends now. Ops that were begun inside it and gave no result are forgotten. One
-// that told nobody of its begin made a view, or began when the event before it ended.
+// The begin time of the op or node that ends now. Ops that began inside it and gave no result are
+// dropped. If it reported no begin (such as a view), it began when the event before it ended.
 int64_t OpTimer::close(const void* what) {
   for (size_t i = open_.size(); i-- > 0;) {
     if (open_[i].what == what) {

@@ -40,7 +40,7 @@ class OpTimer final : public OpObserver {
 
   std::vector<Open> open_;
   std::unordered_map<const Op*, CostRule> rules_;
-  // A result's memory may hold another one before its backward.
+  // The memory of a result may be reused for another result before its backward.
   std::map<std::pair<const TensorData*, const Op*>, Made> made_;
   std::unordered_map<uint64_t, const char*> shapes_;  // by their hash
 };

@@ -1,6 +1,6 @@
-// Timeline: what the threads of a program did, as events with a begin and an end. The engine
-// records ops, phases, loader stages, copies, waits, collectives and the allocator's bytes while a
-// Timeline exists that asks for them; train/profiler.h makes traces and tables of them.
+// Timeline: the activities of a program's threads, as events with a begin and an end. While a
+// Timeline exists that asks for them, the engine records ops, phases, loader stages, copies, waits,
+// collectives and the allocator's bytes; train/profiler.h makes traces and tables of them.
 //
 //   Timeline timeline({.activities = kEveryActivity});
 //   timeline.record(true);
@@ -61,8 +61,8 @@ struct TimelineOptions {
   int64_t max_events = 2'000'000;  // later ones are dropped and counted
 };
 
-// One at a time in a process: a second one is an error. Threads may record while another one calls
-// the functions of the Timeline.
+// A process may have only one at a time: a second one is an error. Threads may record while another
+// thread calls the functions of the Timeline.
 class Timeline {
  public:
   explicit Timeline(const TimelineOptions& options = {});
@@ -92,13 +92,13 @@ inline bool timeline_has(Activity activity) {
   return contains(timeline_activities.load(std::memory_order_relaxed), activity);
 }
 int64_t timeline_now();
-// Adds to this thread's lane; what does not fit is dropped and counted.
+// Adds an event to this thread's lane; an event that does not fit is dropped and counted.
 void timeline_add(const TimelineEvent& event) noexcept;
-// Adds to the lane of a device's stream.
+// Adds an event to the lane of a device's stream.
 void timeline_add_to(const std::string& lane, const TimelineEvent& event);
 void timeline_counter(const char* name, double value) noexcept;
 const char*& timeline_phase();  // of this thread
-// When the newest span of this thread began or ended: no later event began before.
+// The time at which the newest span of this thread began or ended: later events began after it.
 int64_t& timeline_boundary();
 
 }  // namespace detail

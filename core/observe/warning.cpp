@@ -18,7 +18,7 @@ WarningHandler& current_handler() {
   return *instance;
 }
 
-// Kernels say through warnings which library they miss.
+// Kernels warn about a missing library in this way.
 [[maybe_unused]] const bool kNoticesInstalled = [] {
   kernels::set_notice_sink([](const std::string& notice) { warn(notice); });
   return true;

@@ -235,9 +235,9 @@ CachingAllocator::Block* CachingAllocator::merge(Block* left, Block* right) {
   return left;
 }
 
-// Fills in the order of the home stream, so after all reads there. Blocks of a graph are filled
-// while it is captured, so at every replay, but not on its other streams, which may have joined by
-// now.
+// The fill is queued on the home stream, so it runs after all reads there. Blocks of a graph are
+// filled while the graph is captured, and so at every replay, but only on the stream where the
+// capture began: the others may have joined it already.
 void CachingAllocator::poison(const Block* block) {
   const Key& key = block->piece->pool->key;
   const bool in_order = key.graph == 0
@@ -305,8 +305,8 @@ int CachingAllocator::grow_plain(Pool& pool, size_t bytes, size_t ahead) {
   return error;
 }
 
-// The same at the end of the pool's growable segment. A driver that refuses this for another reason
-// than memory, though the probe at the start passed, gives plain memory.
+// The same at the end of the pool's growable segment. If the driver refuses for another reason than
+// lack of memory, although the probe at the start passed, takes plain memory.
 int CachingAllocator::grow_by(Pool& pool, size_t bytes, size_t ahead) {
   if (!options_.growable) {
     return grow_plain(pool, bytes, ahead);

@@ -29,7 +29,7 @@ constexpr size_t kStaged = size_t{1} << 20;
 void wait_for_pageable(Device device) {
   const cudaError_t error = cudaStreamSynchronize(current_stream_of(device));
   if (error != cudaSuccess && cudaDeviceSynchronize() != cudaSuccess) {
-    // The caller frees the host memory after the error: the copy must be over, or the device lost.
+    // The caller frees the host memory next: the copy must have ended, or the device be lost.
     cudaGetLastError();
   }
   kernels::check_cuda(error, "cudaStreamSynchronize");

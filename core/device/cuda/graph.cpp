@@ -107,8 +107,8 @@ void Graph::reset() noexcept {
 void Graph::capture(const std::function<void()>& work) {
   static std::atomic<uint64_t> graphs{0};
   reset();
-  // Memory that the cache holds is of no use to the graph, whose blocks come from a pool of its
-  // own; while a capture is in progress the cache cannot be emptied.
+  // The graph cannot use memory that the cache holds, since its blocks come from its own pool; and
+  // the cache cannot be emptied while a capture is in progress.
   CachingAllocator::of(device_).flush();
   id_ = ++graphs;
   cudaGraph_t graph = nullptr;

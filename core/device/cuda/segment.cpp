@@ -6,7 +6,7 @@
 namespace binade {
 namespace {
 
-// The driver's functions for virtual memory, looked up once; `complete` if all of them exist.
+// The driver's functions for virtual memory, looked up once; `complete` is true if all exist.
 struct Driver {
   decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
   decltype(&::cuMemAddressReserve) reserve = nullptr;
