@@ -122,7 +122,7 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   }
   check(node.run == id_, "backward: ", node.name(),
         " is part of another backward that is still running");
-  // Does not add into a broadcast view: there one element stands for many.
+  // Does not add into a broadcast view, where one element of memory stands for many.
   if (!grad_enabled() && into.sole_owner() && is_dense(into.sizes(), into.strides())) {
     kernels::add_into({.x = gradient, .y = into});
   } else {

@@ -1,6 +1,6 @@
 // gradcheck works on leaves of its own, copies of the inputs with the same strides. The derivative
 // along d is sum(u * (f(x + h d) - f(x - h d))) / 2h. The differences come first, so that few
-// digits cancel. The direction of an element is 1 there and 0 elsewhere.
+// digits cancel. The direction of a single element is 1 at that element and 0 elsewhere.
 #include <binade/core/autograd/gradcheck.h>
 
 #include <binade/core/autograd/autograd.h>
@@ -103,7 +103,7 @@ std::vector<std::vector<double>> analytic_gradients(const Function& function,
   return gradients;
 }
 
-// The direction in which an input is moved.
+// A direction in which an input is perturbed.
 struct Direction {
   std::string name;
   std::vector<double> d;  // per element, in row-major order

@@ -12,7 +12,7 @@ namespace binade {
 
 const char* Node::name() const { return op ? op->name : "leaf"; }
 
-// Iterative: a destructor that drops the last edge of a node only queues that node.
+// Iterative, not recursive: a destructor that drops the last edge of a node only queues that node.
 void Node::destroy(Node* node) noexcept {
   auto& state = detail::thread_state;
   node->next = std::exchange(state.doomed, node);

@@ -259,7 +259,7 @@ void write(const char* op, const Indexed& x, const Tensor& values, bool accumula
             broadcast_sizes(op, values.sizes(), wanted) == wanted,
         op, ": got values of shape ", values.sizes(), " for elements of shape ", wanted,
         ", expected values that broadcast to them");
-  // The kernels write lines: of the memory itself if it has that form, else of a copy.
+  // The kernels need contiguous lines: they write x's memory if it is contiguous, else a copy.
   const Tensor dense = moved.is_contiguous() ? moved : contiguous(moved);
   const Tensor lines = reshape(dense, joined.joined_sizes(dense.sizes()));
   Dims sizes = lines.sizes();
@@ -276,7 +276,7 @@ void write(const char* op, const Indexed& x, const Tensor& values, bool accumula
   }
 }
 
-// The gradient of the values: that of the indexed elements, without those that were overwritten.
+// The gradient of the values: dy at the indexed elements, but 0 for values that were overwritten.
 Tensor values_gradient(const Tensor& dy, const TensorIndices& indices, bool accumulate) {
   const Indexed x = indexed_view(kIndexPut.name, dy, indices);
   if (!has_tensors(x)) {

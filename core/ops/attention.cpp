@@ -73,8 +73,8 @@ Tensor repeated(const Tensor& mask, const Dims& sizes) {
   return make_view(mask, {sizes[0], sizes[1], mask.sizes()[2], mask.sizes()[3]}, strides);
 }
 
-// Memory in the order of q. If a model splits the feature dimension into heads, the heads are
-// stored inside the queries, so joining them again is a view.
+// Memory with the order of dimensions that q has. If a model splits the feature dimension into
+// heads, each query's heads are adjacent in memory, so joining them again is a view.
 Tensor result_like(const Tensor& q, int64_t value_size) {
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2);
   Dims strides{heads * queries * value_size, queries * value_size, value_size, 1};
@@ -208,8 +208,8 @@ Tensor in_groups(const Tensor& t, int64_t groups) {
   return reshape(t, split);
 }
 
-// Heads of a group are a dimension of q over which k and v broadcast. Dense keys broadcast without
-// a copy per head.
+// The heads of a group become a dimension of q over which k and v broadcast. Dense keys broadcast
+// without a copy per head.
 Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          AttentionOptions options) {
   check(q.defined() && k.defined() && v.defined() && q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3,

@@ -39,7 +39,7 @@ Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
 // Ops whose result for integers is not an integer.
 bool divides(Binary f) { return f == Binary::div || f == Binary::atan2; }
 
-// Powers of integers have no negative exponents. A device waits for the answer.
+// Rejects negative exponents for integers. On a device the host waits for the answer.
 void check_exponents(const Tensor& b) {
   check(is_floating(b.dtype()) || b.dtype() == DType::u8 || !any(lt(b, 0)).item(),
         "pow: got negative exponents for integers, expected 0 or more; convert the base with "

@@ -52,7 +52,7 @@ void check_bias(const char* op, const Tensor& bias, const Tensor& w, int64_t cha
       w.dtype());
 }
 
-// For the message: images from other libraries have their channels last.
+// For the error message: images from other libraries often have their channels last.
 bool channels_are_last(const Tensor& x, int64_t channels) {
   return x.size(-1) == channels && x.size(1) != channels;
 }

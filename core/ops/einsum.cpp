@@ -289,8 +289,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
   check_floating("tensordot", b);
   check(dims_a.size() == dims_b.size(), "tensordot: got dims ", dims_a, " and ", dims_b,
         ", expected as many of a as of b");
-  // The free dimensions of a and b; their order with the summed ones after those of a, before
-  // those of b.
+  // Order of a: its free dimensions, then the summed ones. Order of b: the summed dimensions, then
+  // its free ones.
   Dims order_a, order_b, sizes;
   int64_t summed = 1, rows = 1, columns = 1;
   bool used_a[kMaxDims] = {}, used_b[kMaxDims] = {};

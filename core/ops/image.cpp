@@ -81,7 +81,7 @@ Tensor max_pool2d(const Tensor& x_, const Pool2dOptions& options) {
   check_image("max_pool2d", x);
   const kernels::Pool2dGeometry geometry = geometry_of(options);
   Tensor y = pooled(kOp.name, x, geometry);
-  // Saved instead of x and y: the place of the maximum in its window, one byte per output unless
+  // The place of the maximum in its window is saved instead of x and y: one byte per output unless
   // windows are large.
   Tensor index = grad_enabled() && x.requires_grad()
                      ? empty_like(y, kernels::pool2d_index_dtype(geometry))

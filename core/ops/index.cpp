@@ -59,8 +59,8 @@ void check_terms(const char* op, const Tensor& x, const Tensor& src) {
         src.dtype(), ", expected one dtype");
 }
 
-// Combines the terms with the corner of y that they reach: where the index leaves rows of y out,
-// only the others take part.
+// Combines the terms with the part of y that they can reach. Rows of y beyond the sizes of the
+// index take no part.
 struct Scattered {
   const Op& op;
   const Tensor &index, &src, &y;
@@ -320,7 +320,7 @@ Tensor scatter_combined(const Tensor& x, int d, const Tensor& index, const Tenso
       });
 }
 
-// x without the elements at the index, which the terms replace.
+// x with neutral elements of the reduction at the index, where the terms replace x.
 Tensor without_targets(const Tensor& x, int d, const Tensor& index, const Tensor& src,
                        ScatterOp combine) {
   if (combine == ScatterOp::sum || combine == ScatterOp::prod) {

@@ -157,8 +157,8 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
       });
 }
 
-// The same loss made of ops, for targets that require a gradient. The ops are parts of a loss, so
-// they run in f32 under every policy.
+// The same loss composed of ops, for targets that require a gradient. As parts of a loss the ops
+// run in f32 under every policy.
 Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
                                    const CrossEntropyLossOptions& options) {
   const PrecisionScope exact(Precision::full());

@@ -100,7 +100,7 @@ void batched_gemm(const Tensor& a, const Tensor& b, const Tensor& y) {
   }
 }
 
-// The batch sizes of a product; the error shows both operands whole.
+// The batch sizes of a product; its error shows the full sizes of both operands.
 Dims broadcast_batches(const Tensor& a, const Tensor& b) {
   const Dims of_a = batch_of(a), of_b = batch_of(b);
   check(can_broadcast(of_a, of_b), "matmul: got shapes ", a.sizes(), " and ", b.sizes(),

@@ -1,5 +1,5 @@
-// Sums and means, largest and smallest elements and their indices, any and all; and the functions
-// that all reductions share.
+// Sums and means, largest and smallest elements and their indices, any, all, and the functions that
+// all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -141,7 +141,7 @@ Tensor without_dim(const char* op, const Tensor& y, const Tensor& x, int dim, bo
   return keepdim ? y : drop_reduced(op, y, {dim});
 }
 
-// A result that has no gradient, so that an error of backward() can say why.
+// Marks a result that has no gradient, so that an error of backward() can give the reason.
 Tensor without_gradient(const Tensor& x, const Tensor& y) {
   detail::set_untracked_bits(y, detail::untracked_from(x, detail::kPlainOp));
   return y;

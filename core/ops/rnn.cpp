@@ -1,4 +1,4 @@
-// Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. What happens in the steps is in
+// Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. The steps are computed by
 // core/ops/detail/rnn_steps_internal.h.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
@@ -150,15 +150,15 @@ struct Sequence {
   const Tensor &x, &h0, &c0;
 };
 
-// How the sequences of a padded batch go through the steps: longest first and each from its own
-// beginning (RNNOrder::rows), and the way back.
+// Sorts the sequences of a padded batch for the steps: longest first and each from its own first
+// step (RNNOrder::rows). It also restores the caller's order.
 class PaddedBatch {
  public:
   PaddedBatch(const Op& op, const Tensor& lengths, const RecurrentSizes& n, bool reverse,
               Device device);
 
   std::vector<int64_t> rows() const { return rows_; }
-  // A sequence [steps, batch, columns] as the steps take it, 0 behind each end.
+  // A sequence [steps, batch, columns] in the order of the steps, with zeros after each end.
   Tensor enter_sequence(const Tensor& x) const {
     return reshape(masked_fill(moved(flat(x), to_steps_), ended_, 0), x.sizes());
   }

@@ -13,7 +13,7 @@
 namespace binade {
 namespace {
 
-// The number of true elements, which on a device waits, and the offsets of the kernels.
+// The number of true elements, for which the host waits for a device, and the kernels' offsets.
 struct Counted {
   Tensor offsets;
   int64_t count;

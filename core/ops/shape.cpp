@@ -1,5 +1,5 @@
-// Ops that change the shape: views if the strides allow it, else copies. Their gradients are made
-// of shape ops again.
+// Ops that change the shape: views if the strides allow it, else copies. Their gradients are shape
+// ops too.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>

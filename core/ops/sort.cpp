@@ -141,9 +141,9 @@ struct SortedLines {
     values = std::move(all.values);
     indices = std::move(all.indices);
   }
-  // The indices [.., 1, ..] of the elements at a place of the order.
+  // The indices [.., 1, ..] of the elements at this place in the sorted lines.
   Tensor at(int64_t place) const { return narrow(indices, d, place, 1); }
-  // bool [.., 1, ..]: true for lines with a NaN; it is then the last in order.
+  // bool [.., 1, ..]: true for lines with a NaN, which is then the last element in order.
   Tensor with_nan() const {
     const Tensor last = narrow(values, d, lines.size(d) - 1, 1);
     return ne(last, last);
@@ -156,7 +156,7 @@ Tensor without_line(const Tensor& y, const Tensor& x, int d, bool keepdim) {
 }
 
 // The quantile q of each line, [.., 1, ..]. For a line with a NaN it is the last element in order,
-// which is one: so the value is NaN and the gradient goes there, as in PyTorch.
+// which is a NaN, and the gradient goes to that element, as in PyTorch.
 Tensor quantile_of(const SortedLines& sorted, double q) {
   check(q >= 0 && q <= 1, "quantile: got q = ", q, ", expected 0 to 1");
   const double place = q * static_cast<double>(sorted.lines.size(sorted.d) - 1);

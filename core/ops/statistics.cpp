@@ -44,7 +44,7 @@ Tensor slope(const Needs& needs, ReduceSlope op, const Tensor& x, const Tensor& 
   return dx;
 }
 
-// dx = a ((x - mean) / y): in range however small y is.
+// dx = a ((x - mean) / y), in this order so that a small y causes no overflow.
 Tensor std_gradient(const Needs& needs, const Tensor& x, const Tensor& a, const Tensor& mean,
                     const Tensor& y) {
   Tensor d = wide_result(x, x.sizes());
@@ -285,7 +285,7 @@ Tensor normalize(const Tensor& x, double p, int dim, double eps) {
   return div(x, clamp(norm(x, p, {d}, true), eps));
 }
 
-// The difference has the dtype that a precision policy gives to norm, so that it is as exact.
+// The difference has the dtype that a precision policy gives to norm, so it is no less exact.
 Tensor pairwise_distance(const Tensor& a_, const Tensor& b_, double p, double eps, bool keepdim) {
   static constexpr Op kNorm{"norm", OpClass::reduction};
   check_floating("pairwise_distance", a_);

@@ -112,8 +112,8 @@ Tensor clamp(const Tensor& x_, const Tensor& low_, const Tensor& high_) {
   return kOp.record({x, low, high}, y, save(x, low, high),
                     [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& low,
                        const Tensor& high) -> Grads {
-                      // Half to each where x is at one bound, as in maximum and minimum; high wins
-                      // below low.
+                      // Where x equals a bound, each gets half, as in maximum and minimum; if
+                      // high < low, the result is high.
                       const auto share = [&](const Tensor& all, const Tensor& half) {
                         return where(all, dy,
                                      where(logical_and(half, lt(low, high)), mul(dy, 0.5), 0.0));

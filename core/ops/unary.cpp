@@ -45,7 +45,7 @@ Tensor integer_power(const Op& op, const Tensor& x, double exponent) {
   return pow(base, power);
 }
 
-// The ops that take integers too, made of ops of two inputs, which are exact in 64 bits.
+// Ops that take integers too, composed of ops of two inputs, which are exact in 64 bits.
 Tensor of_integers(const Op& op, Unary f, const Tensor& x, double low, double high) {
   const DType dtype = x.dtype();
   if (f == Unary::pow_scalar) {
@@ -152,7 +152,7 @@ Tensor pow(const Tensor& x, double exponent) {
 
 namespace {
 
-// Whether |x| compares so with infinity.
+// Compares |x| with infinity by f.
 Tensor against_infinity(const Op& op, kernels::Compare f, const Tensor& x_) {
   auto [x] = op.enter(x_);
   check_defined(op.name, x);

@@ -18,7 +18,7 @@ const char* meaning_of(OpClass op_class) {
   return "";
 }
 
-// "f16 -> f32": the dtype to which an op of the class casts its inputs, and that of its result.
+// "f16 -> f32": the dtype to which an op of the class casts its inputs, and its result's dtype.
 std::string flow(OpClass op_class, const Precision& precision, DType given) {
   const Decision decision = decide("", op_class, 0, precision, given);
   const DType in = decision.casts ? decision.dtype : given;

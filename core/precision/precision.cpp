@@ -90,7 +90,7 @@ Decision decide(const char* op, OpClass op_class, uint32_t module, const Precisi
 namespace detail {
 namespace {
 
-// f32 if two floating dtypes meet, so that no digits are lost; else the one of the inputs.
+// f32 if the inputs have different floating dtypes, so that no digits are lost; else their dtype.
 DType widest_dtype(const Tensor* const* inputs, size_t count) {
   DType widest = kNoDType;
   for (size_t i = 0; i < count; ++i) {

@@ -30,7 +30,7 @@ bool matches_name(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-// The first name of a path; `rest` becomes what follows it.
+// Returns the first name of a path and sets `rest` to the names after it.
 std::string_view first_name(std::string_view path, std::string_view& rest) {
   const size_t dot = path.find('.');
   rest = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);

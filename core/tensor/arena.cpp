@@ -209,8 +209,8 @@ void Arena::follow_value(const Parameter& parameter) const {
   note_agreement(parameter);
 }
 
-// A pointer that was given out may write at any time, so each call compares. An element that still
-// is the rounded master was not written, and its master keeps all digits.
+// The program may write through a raw pointer at any time, so each call compares. If an element
+// still equals its rounded master, it was not written, and the master keeps all its digits.
 void Arena::follow_pointer(const Parameter& parameter) const {
   const Segment& segment = segments_[static_cast<size_t>(parameter.segment)];
   const int64_t begin = std::max(parameter.offset, segment.own_begin),

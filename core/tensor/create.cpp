@@ -111,7 +111,7 @@ Tensor detail::arange(const RealRange& range, DType dtype, Device device) {
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {
   check(count >= 0, "linspace: got count ", count, ", expected 0 or more");
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
-  // From both ends, so that both are exact and the values symmetric.
+  // Computed from both ends, so that both ends are exact and the values are symmetric.
   return computed(count, dtype, device, [=](int64_t i) {
     return i < (count + 1) / 2 ? start + static_cast<double>(i) * step
                                : end - static_cast<double>(count - 1 - i) * step;

@@ -1,4 +1,4 @@
-// x += y and its like: in place, or, where a gradient is recorded, as x = x + y; x[i] = y.
+// x += y, -=, *= and /=: in place, or as x = x + y if a gradient is recorded. Also x[i] = y.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/tensor.h>
@@ -106,7 +106,7 @@ void change(const Update& update, Tensor& x, double y, bool rebinds) {
   x.bump_version();
 }
 
-// The same for a handle that cannot take another value.
+// The same for a const handle, which cannot be rebound.
 template <class Y>
 void change_fixed(const Update& update, Tensor x, const Y& y) {
   change(update, x, y, false);
@@ -120,7 +120,7 @@ void check_part(const char* name, const Tensor& x) {
         "expected a view such as x[0]; use index_put_() for masks and index tensors");
 }
 
-// The same for a temporary.
+// The same for a temporary, which must be a part of another tensor.
 template <class Y>
 void change_part(const Update& update, Tensor& x, const Y& y) {
   if (!x.requires_grad()) {

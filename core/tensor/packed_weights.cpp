@@ -51,8 +51,8 @@ struct PackedEntry {
 
 class PackedTable {
  public:
-  // The packing if it is ready. Else null, and `mine` holds new memory that the caller must fill,
-  // unless another thread is filling such memory now.
+  // Returns the packing if it is ready, else null. Then `mine` holds new memory that the caller
+  // must fill, unless another thread is filling it now.
   std::shared_ptr<PackedBuffer> find(const Storage* storage, const Source& source,
                                      std::shared_ptr<PackedBuffer>& mine) {
     std::shared_ptr<PackedBuffer> old;  // released after the lock
@@ -144,7 +144,7 @@ std::atomic<bool>& enabled() {
 
 void detail::drop_packing(const Storage* storage) noexcept { packed_table().drop(storage); }
 
-// A leaf or, if frozen, a range that its arena holds too.
+// True for a parameter: a leaf or, if frozen, a range that its arena holds too.
 bool KeptPacking::is_kept(const Tensor& w) {
   const bool parameter =
       w.history() ? w.history()->leaf : w.handle()->storage->parent && !w.handle().unique();

@@ -46,8 +46,8 @@ Shown choose_shown(const Tensor& x, const PrintOptions& options) {
   return {x.sizes(), edge};
 }
 
-// Copies the shown elements to the host: one box of x for each choice of the first or the last ones
-// of the dimensions.
+// Copies the shown elements to the host: for each dimension the first or the last ones, so one box
+// of x per combination.
 Tensor read_shown(const Tensor& x, const Shown& shown) {
   const Tensor y = empty(shown.sizes, x.dtype(), x.device());
   for (int choice = 0; choice < 1 << x.dim() && y.numel() > 0; ++choice) {

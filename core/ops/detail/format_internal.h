@@ -4,7 +4,7 @@
 
 namespace binade::detail {
 
-// The scale where it is a positive normal number, else 1.
+// The elements of `scale` that are positive normal numbers, and 1 in place of the others.
 Tensor positive_scale(const Tensor& scale);
 
 }  // namespace binade::detail

@@ -5,8 +5,8 @@
 //   equal dtypes                        that dtype
 //   integers or bool                    the wider one: bool, u8, i32, i64 from narrow to wide
 //   floating and integer or bool        the floating dtype
-//   two floating dtypes                 an error: it would round one of them, or widen the result,
-//                                       without being asked. A precision policy may join them.
+//   two floating dtypes                 an error: a silent choice would round one of them or widen
+//                                       the result. A precision policy may join them.
 // A tensor and a number:
 //   floating                            its dtype
 //   integers or bool, and a whole       its dtype, which must hold the number (bool: 0 and 1, else

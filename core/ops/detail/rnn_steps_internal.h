@@ -55,10 +55,10 @@ Tensor as_rows(const Tensor& sequence, int64_t first, int64_t count);
 inline Tensor all_rows(const Tensor& sequence) { return as_rows(sequence, 0, sequence.sizes()[0]); }
 
 // Runs all steps and returns the states. If rows end early (RNNOrder::rows), h and inner are 0
-// behind them; what gates, c and products are there is never read.
+// after their ends; gates, c and products are never read there.
 RecurrentStates run_recurrent(const RecurrentPlan& plan, const RecurrentInputs& in);
-// dys: the upstream gradients of the output, of each row's last h and, of an lstm, of its last c;
-// each may be undefined. Behind rows that end early the gradients of gates and products are 0.
+// dys: the upstream gradients of the output, of each row's last h and, for an lstm, of its last c;
+// each may be undefined. After the ends of rows the gradients of gates and products are 0.
 RecurrentGradients run_recurrent_back(const RecurrentPlan& plan, const RecurrentStates& s,
                                       const Tensor& w_hh, const Tensor& w_hr,
                                       std::span<const Tensor> dys);

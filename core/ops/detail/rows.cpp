@@ -1,5 +1,5 @@
-// The gradient of reading at indices is adding there, and the other way round: `take` reads, `give`
-// adds to zeros.
+// `take` reads at indices, and `give` adds to zeros at indices. The gradient of each is the other
+// function.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/rows_internal.h>

@@ -28,8 +28,8 @@ Tensor give(const Tensor& y, const Tensor& index, const Dims& sizes, const Along
 //
 // y = the rows of x that `rows` names, [.., n, ..].
 Tensor take_rows(const Op& op, const Tensor& x, int d, const Tensor& rows);
-// x with src [.., n, ..] added to these rows, or written over them: then of equal entries of `rows`
-// the last one counts, and only it gets a gradient. src may be a broadcast view.
+// x with src [.., n, ..] added to these rows, or written over them; when writing, the last of equal
+// entries of `rows` counts, and only it gets a gradient. src may be a broadcast view.
 Tensor put_rows(const Op& op, const Tensor& x, int d, const Tensor& rows, const Tensor& src,
                 bool accumulate);
 
