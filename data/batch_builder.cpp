@@ -53,7 +53,7 @@ struct BatchBuilder::Job {
   size_t count = 0;
 
   std::span<const Sample> samples() const { return std::span(memory).first(count); }
-  // Where the next sample is made: empty, but its image may have memory.
+  // The next sample to fill: it is empty, but its image may already own memory.
   Sample& next() {
     if (count == memory.size()) {
       memory.emplace_back();
@@ -107,8 +107,8 @@ void BatchBuilder::check_options(int channels) {
         "other fields; change them by LoaderOptions::map, or where they are made");
 }
 
-// The length of each sample, for the budget. One that cannot be read counts as 0, if the policy
-// allows such samples.
+// The length of each sample, for the budget. A sample that cannot be read counts as 0 if the policy
+// allows that.
 std::vector<int64_t> BatchBuilder::measure() const {
   const std::string& field = options_.budget->field;
   std::vector<int64_t> lengths(static_cast<size_t>(dataset_->size()));
@@ -271,7 +271,7 @@ bool BatchBuilder::take_at(Job& job, int64_t position, int64_t place) const {
               });
 }
 
-// Reads a sample, from the file that was read ahead for its place if there is one.
+// Reads a sample; from memory if its file was read ahead.
 void BatchBuilder::read_sample(Job& job, int64_t index, int64_t place, ImageRequest& request,
                                Sample& sample) const {
   std::optional<std::vector<uint8_t>> file;
@@ -288,7 +288,7 @@ void BatchBuilder::read_sample(Job& job, int64_t index, int64_t place, ImageRequ
   }
 }
 
-// Tells the dataset about the samples of a batch that follows.
+// Tells the dataset which samples a later batch needs.
 void BatchBuilder::will_need(const EpochPlan& plan, int64_t number) const {
   const EpochPlan::Places places = plan.batch(number);
   for (int64_t i = 0; i < places.count; ++i) {

@@ -173,7 +173,7 @@ void CachedDataset::read_encoded(int64_t index, std::span<const uint8_t> bytes,
   sample = carried_out(std::move(sample), request);
 }
 
-// The copy that is kept from now on; null if there is no room.
+// Stores a copy of the sample in the cache and returns it; null if there is no room.
 const Sample* CachedDataset::keep(int64_t index, const Sample& sample) const {
   const int64_t bytes = bytes_of(sample);
   if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > max_bytes_) {

@@ -135,8 +135,8 @@ uint64_t saturated_product(const std::vector<int64_t>& sizes, int factor) {
   return static_cast<uint64_t>(product);
 }
 
-// A plain file has them all, so they are read at once. Those of a gzip file are unpacked in steps:
-// a header that lies costs no more than what the file holds.
+// The elements of a plain file are read at once, since it was checked to hold them. A gzip file is
+// unpacked in steps, so a header that lies costs no more memory than the file's contents.
 std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
   const double seconds = limits.max_seconds * (1 + static_cast<double>(source.file_bytes()) / 10e6);
@@ -155,7 +155,7 @@ std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimi
   return elements;
 }
 
-// One more than the largest label of the parts that are there.
+// One more than the largest label of the parts that exist.
 int64_t classes_of_parts(const std::string& directory, Part part) {
   const InputFile images(idx_file(directory, part, true));  // if it is missing, that is the error
   const std::string other =

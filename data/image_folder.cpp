@@ -85,8 +85,8 @@ void ImageFolder::list_class(FolderListing& listing, const std::string& name, in
         "webp files");
 }
 
-// Attaches the checksums of the manifest to the files. The images that it lists and those that are
-// there must be the same.
+// Attaches the checksums of the manifest to the files. The manifest must list exactly the images
+// that exist.
 void ImageFolder::use_manifest(const std::string& directory) {
   if (options_.checksums == Checksums::ignore) {
     return;

@@ -57,8 +57,8 @@ double seconds_between(SampleWatch::Clock::time_point from, SampleWatch::Clock::
 
 }  // namespace
 
-// One call of next() or start_epoch(). It throws instead of waiting for what cannot come: the
-// workers of another process, or a batch that a second thread would take away.
+// One call of next() or start_epoch(). It throws where a wait could never end: in a forked process,
+// which has no workers, or beside a second thread, which would take the batch away.
 class LoaderState::Entry {
  public:
   explicit Entry(LoaderState& state) : state_(state) {
@@ -307,7 +307,7 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
   }
 }
 
-// All batches have pictures of one size.
+// Throws unless all batches have pictures of one size.
 void LoaderState::check_image_sizes(const Batch& batch) {
   Dims sizes;
   for (int i = 1; i < batch.images.dim(); ++i) {

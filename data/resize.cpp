@@ -9,7 +9,7 @@
 namespace binade::data {
 namespace {
 
-// The pixels, and their weights, that one pixel of the result is made of.
+// The source pixels of one pixel of the result, with their weights.
 struct Taps {
   int at[4];
   float weight[4];
@@ -86,7 +86,7 @@ Image resize_plain(const Image& image, int height, int width, Interpolation inte
   if (interpolation != Interpolation::nearest) {
     return resize_by_taps(image, height, width, interpolation == Interpolation::bicubic);
   }
-  // Places in single precision, as torch computes them.
+  // The places are computed in single precision, as in torch.
   const auto place = [](int i, int in, int out) {
     const float scale = static_cast<float>(in) / static_cast<float>(out);
     return std::min(static_cast<int>(static_cast<float>(i) * scale), in - 1);

@@ -1,4 +1,4 @@
-// Sample, Batch, and what both do with named tensors.
+// Sample, Batch, and the functions on named tensors that both share.
 #include <binade/core/io/hash64.h>
 #include <binade/data/batch.h>
 #include <binade/data/fields_internal.h>

@@ -75,7 +75,7 @@ void add_sample(const Dataset& dataset, int64_t index, bool skip_bad, Sums& sums
   }
 }
 
-// The channels that the dataset says, else those of its first readable image.
+// The number of channels that the dataset declares, else that of its first readable image.
 int channels_of(const Dataset& dataset, bool skip_bad) {
   if (dataset.channels() > 0) {
     return dataset.channels();

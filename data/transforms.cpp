@@ -26,8 +26,8 @@ int nearest(int i, int to, int from) {
   return static_cast<int>((2 * int64_t(i) + 1) * from / (2 * int64_t(to)));
 }
 
-// Where a crop begins that is `spare` pixels smaller than the image: half a pixel is rounded to the
-// even one, and padding to the pixel before, as in torchvision.
+// The first pixel of a centred crop that is `spare` pixels smaller than the image. Half a pixel is
+// rounded to the even number, and in padding (spare < 0) down, as in torchvision.
 int middle(int spare) { return spare >= 0 ? spare / 2 + (spare % 4 == 3 ? 1 : 0) : -(-spare / 2); }
 
 // A window of random area and aspect, without its resize.
@@ -61,7 +61,7 @@ Window random_area(int image_height, int image_width, const RandomResizedCropOpt
   return whole_image;
 }
 
-// All of an image.
+// A window of the whole image.
 Window whole(int height, int width) { return {.height = height, .width = width}; }
 
 constexpr uint64_t kAugmentKey = 0x4155'474D'454E'5431;

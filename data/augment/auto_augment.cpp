@@ -28,8 +28,8 @@ enum class Op : uint8_t {
   identity
 };
 
-// The magnitudes of an operation: evenly from 0 to `most`, for posterize from `most` bits less, for
-// solarize from 1 to 0.
+// The magnitudes of an operation: evenly spaced from 0 to `most`; posterize removes up to `most`
+// bits, and solarize goes from 1 to 0.
 struct Entry {
   Op op;
   double most = 0;
@@ -150,7 +150,7 @@ int draw_below(philox::Stream& random, int bound) {
   return static_cast<int>(random.next_below(static_cast<uint32_t>(bound)));
 }
 
-// A mixture of the image and of chains of operations on it.
+// A mixture of the image and of its results under several chains of operations.
 Image mixture(const Image& image, const AugMixOptions& o, const Policy& policy,
               philox::Stream& random) {
   const auto own = internal::draw_dirichlet(random, o.alpha, 2);

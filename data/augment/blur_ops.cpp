@@ -1,5 +1,5 @@
-// The Gaussian blur, one direction after the other: torchvision multiplies with the outer product
-// of both kernels, which is the same but for the order of the sums.
+// The Gaussian blur, one direction after the other. torchvision multiplies with the outer product
+// of both kernels, which differs only in the order of the sums.
 #include <binade/data/augment/image_ops_internal.h>
 #include <binade/kernels/image/augment_bytes_isa_internal.h>
 

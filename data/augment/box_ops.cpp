@@ -1,4 +1,4 @@
-// Boxes follow the changes of their picture: the corners move, and the box around them is taken.
+// Boxes follow the changes of their picture: the four corners move, and the new box encloses them.
 #include <binade/data/augment/image_ops_internal.h>
 #include <binade/data/augment/matrix_internal.h>
 

@@ -1,5 +1,5 @@
-// Colours and values of pixels. Where torchvision computes in single precision and truncates, so do
-// these, in the same order.
+// Colours and values of pixels. Where torchvision computes in single precision and truncates, these
+// functions do the same, in the same order.
 #include <binade/data/augment/image_ops_internal.h>
 #include <binade/kernels/image/augment_bytes_isa_internal.h>
 

@@ -29,13 +29,13 @@ void check_factors(const char* name, const std::optional<Range>& range, double l
         ", expected numbers that rise, from ", low, " to ", high);
 }
 
-// A factor around 1, or none if nothing changes.
+// A range of factors around 1, or none if nothing changes.
 std::optional<Range> around_one(const char* name, double by) {
   check(by >= 0, "color_jitter: got ", name, " ", by, ", expected at least 0");
   return by == 0 ? std::nullopt : std::optional<Range>({std::max(0.0, 1 - by), 1 + by});
 }
 
-// The rectangle that is erased, or one without rows.
+// The rectangle to erase; it has no rows if nothing is erased.
 Window erased_box(const Image& image, const RandomErasingOptions& o, philox::Stream& random) {
   constexpr int kTries = 10;
   const double pixels = static_cast<double>(image.height) * image.width;

@@ -30,8 +30,8 @@ Range around_zero(const char* op, double degrees) {
   return {-degrees, degrees};
 }
 
-// A transform of what draw(height, width, stream) returns: change(target, drawn) changes images,
-// masks and boxes.
+// A transform with random parameters from draw(height, width, stream). The functions image, mask
+// and boxes apply them: each gets its target and the parameters.
 template <class Draw, class ChangeImage, class ChangeMask, class ChangeBoxes>
 Transform moving(Draw draw, ChangeImage image, ChangeMask mask, ChangeBoxes boxes) {
   return {[=](Image& x, philox::Stream& random) { image(x, draw(x.height, x.width, random)); },
@@ -41,7 +41,7 @@ Transform moving(Draw draw, ChangeImage image, ChangeMask mask, ChangeBoxes boxe
 
 Warping for_masks(float fill) { return {.interpolation = Interpolation::nearest, .fill = {fill}}; }
 
-// The corners of a picture of that size, moved inwards.
+// The corners of a picture of this size, each moved inwards at random.
 Corners drawn_corners(int height, int width, double distortion, philox::Stream& random) {
   const int rows = static_cast<int>(distortion * (height / 2)) + 1,
             columns = static_cast<int>(distortion * (width / 2)) + 1;

@@ -18,7 +18,7 @@ void check_alpha(const char* op, double alpha) {
         ", expected a number above 0");
 }
 
-// Each sample's neighbour: the one before it.
+// For each sample of the batch the one before it (for the first, the last).
 Tensor before(const Tensor& x) { return roll(x, {1}, {0}); }
 
 }  // namespace

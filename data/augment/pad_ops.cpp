@@ -105,7 +105,7 @@ std::array<Image, 5> five_crop(const Image& image, int height, int width) {
         "five_crop: got ", height, " x ", width, ", expected at least 1 x 1 and at most ",
         image.height, " x ", image.width, ", the size of the image");
   const int down = image.height - height, right = image.width - width;
-  // Half a pixel is rounded to the even one, as Python rounds.
+  // Half a pixel is rounded to the even number, as in Python.
   const auto half = [](int n) { return n / 2 + (n % 4 == 3 ? 1 : 0); };
   const auto cut = [&](int top, int left) { return crop_image(image, top, left, height, width); };
   return {cut(0, 0), cut(0, right), cut(down, 0), cut(down, right), cut(half(down), half(right))};

@@ -10,7 +10,7 @@
 namespace binade::data {
 namespace {
 
-// The mask of an image that is changed by a window: class ids are not mixed.
+// Applies the window of the image to its mask, by nearest neighbour, so class ids are not mixed.
 void apply_to_mask(const Window& window, Image& mask) {
   mask = crop_image(mask, window.top, window.left, window.height, window.width);
   if (window.out_height != 0 &&

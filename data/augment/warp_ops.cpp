@@ -86,7 +86,7 @@ Image quarter_turn(const Image& image, bool clockwise) {
   return out;
 }
 
-// {height, width} of what holds all of a picture of that size, as Pillow counts.
+// {height, width} of a canvas that holds the whole warped picture, computed as in Pillow.
 std::array<int, 2> expanded_size(const AffineMatrix& inverse, int height, int width) {
   const float half_width = 0.5f * static_cast<float>(width),
               half_height = 0.5f * static_cast<float>(height);

@@ -45,7 +45,7 @@ void BatchAssembler::assemble(std::span<const Sample> samples, BuiltBatch& out) 
   collate(samples, batch);
 }
 
-// Throws unless all samples have an image, or none has one; so for values, and not both.
+// Throws unless all samples have an image or none has; the same for values. None may have both.
 void BatchAssembler::check_kinds(std::span<const Sample> samples) const {
   const Sample& first = samples.front();
   for (size_t i = 0; i < samples.size(); ++i) {

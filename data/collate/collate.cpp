@@ -130,7 +130,7 @@ Tensor mask_of(const std::vector<Tensor>& rows, const Dims& sizes, int dims) {
   return padded(ones_of, outer, 0);
 }
 
-// The value as it is stored must be the value that was asked for.
+// Throws if an integer dtype cannot hold the padding value exactly.
 void check_value(const Padding& padding, DType dtype) {
   const double stored = full({1}, padding.value, dtype).item();
   check(is_floating(dtype) || stored == padding.value, "pad: got the value ", padding.value,

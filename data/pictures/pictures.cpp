@@ -71,7 +71,7 @@ uint8_t to_byte(double value) {  // REQUIRES: not NaN
   return static_cast<uint8_t>(std::floor(std::clamp(value, 0.0, 1.0) * 255 + 0.5));
 }
 
-// Where the value at `index` of [C, H, W] is not a number.
+// Reports the NaN at `index` of a picture [C, H, W].
 [[noreturn]] void fail_of_nan(const char* op, const Dims& sizes, int64_t index) {
   const int64_t x = index % sizes[2], y = index / sizes[2] % sizes[1];
   fail(op, ": got NaN at channel ", index / sizes[2] / sizes[1], ", row ", y, ", column ", x,

@@ -66,8 +66,8 @@ std::vector<int64_t> WeightedSampler::order(int64_t dataset_size, uint64_t seed,
     }
     return indices;
   }
-  // The smallest exponentials of rates w: Efraimidis and Spirakis, "Weighted random sampling with
-  // a reservoir", 2006.
+  // Takes the smallest of exponential variables with rates w: Efraimidis and Spirakis, "Weighted
+  // random sampling with a reservoir", 2006.
   std::vector<std::pair<double, int64_t>> keys;
   for (int64_t i = 0; i < dataset_size; ++i) {
     const double weight = weights_[static_cast<size_t>(i)];

@@ -1,6 +1,6 @@
 // Batches of samples of about equal length under a budget of tokens. The sorted lengths, and so the
-// cuts between batches, are those of every epoch; an epoch permutes the samples of one rounded
-// length among each other, and the batches.
+// cuts between batches, are the same in every epoch. An epoch permutes the samples of equal rounded
+// length, and the order of the batches.
 #include <binade/data/permutation.h>
 #include <binade/data/sampling/epoch_plan_internal.h>
 

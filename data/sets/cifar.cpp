@@ -38,7 +38,7 @@ std::string hundred(const std::string& directory, Part part) {
   return directory + (part == Part::train ? "/train.bin" : "/test.bin");
 }
 
-// The lines of a file of names, without empty ones at the end; none without a file.
+// The lines of a file of names, without empty lines at the end; nothing if there is no file.
 std::vector<std::string> read_names(const std::string& path) {
   std::vector<std::string> names;
   if (!is_file(path)) {
@@ -99,7 +99,7 @@ CifarDataset::CifarDataset(const std::string& directory, Part part, CifarLabels 
   }
 }
 
-// Reads a file; without `keep` only for the number of classes.
+// Reads a file; without `keep` it only counts the classes.
 void CifarDataset::add_file(const std::string& path, bool keep, Checksums checksums) {
   const std::vector<uint8_t> bytes = read_file(path, kMaxFile);
   if (const auto expected = expected_checksum(path, checksums)) {

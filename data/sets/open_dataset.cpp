@@ -1,4 +1,4 @@
-// open_dataset: which reader a directory needs.
+// open_dataset: chooses the reader for a directory.
 #include <binade/core/io/file_system.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
@@ -57,7 +57,7 @@ TrainTest open_parts(const std::string& directory, Format format, bool (*is)(con
 
 TrainTest open_idx(const std::string& directory, const ImageFolderOptions& options) {
   FolderListing listing(directory, options.outside_links);
-  // Labels alone: both parts have the classes of the larger number.
+  // Reads the labels only; both parts get the larger number of classes.
   int64_t classes = 0;
   for (const Part part : {Part::train, Part::test}) {
     const std::string labels = idx_file(directory, part, false);

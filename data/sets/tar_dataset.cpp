@@ -75,7 +75,7 @@ struct TarDataset::Files {
     uint32_t file = 0;
     int64_t label = kNoLabel;
   };
-  // The parts of a sample. The bytes are those of the mapping.
+  // The parts of a sample. The spans point into the mapped file.
   struct Parts {
     std::string name;  // of the image, else of the first member
     std::span<const std::byte> image;

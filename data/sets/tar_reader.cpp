@@ -62,7 +62,7 @@ std::span<const std::byte> TarReader::take(uint64_t bytes) {
   return part;
 }
 
-// Data behind the end would be another archive, whose members nobody would see.
+// Data after the end could be another archive, whose members would be missed.
 void TarReader::check_end() const {
   check(all_zero(file_.subspan(at_)), path_, ": at byte ", at_,
         ": data after the end of the archive; are these two archives in one file?");

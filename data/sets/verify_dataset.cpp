@@ -1,5 +1,5 @@
-// Threads take ranges of samples; what they find is kept by place, so the report does not depend on
-// them. Sums of pixels are exact integers.
+// Threads take ranges of samples. Results are stored by sample, so the report does not depend on
+// the threads. Sums of pixels are exact integers.
 #include <binade/core/io/file_system.h>
 #include <binade/data/sample_internal.h>
 #include <binade/data/sets/verify_dataset.h>

@@ -84,7 +84,7 @@ class Packer {
   std::optional<StoreWriter> writer_;
 };
 
-// The class names of the store, then those that are new.
+// The class names of the store, then the new ones.
 std::vector<std::string> Packer::merged_names() {
   std::vector<std::string> added = dataset_.class_names();
   if (!options_.append) {
@@ -181,7 +181,7 @@ void check_options(const PackOptions& options) {
         "pack: this build has no libjpeg-turbo and cannot write JPEG; store raw pixels");
 }
 
-// "dir/" means dir.
+// The folder without a "/" at the end: "dir/" becomes "dir".
 fs::path folder_of(const std::string& directory) {
   fs::path target = directory;
   if (!target.has_filename()) {
@@ -191,7 +191,7 @@ fs::path folder_of(const std::string& directory) {
   return target;
 }
 
-// Lets `write` fill a folder, which then appears at its place complete.
+// Lets `write` fill a temporary folder, then renames it to the target, which thus appears complete.
 template <class Write>
 PackResult write_folder(const fs::path& target, const Write& write) {
   std::error_code ignored;

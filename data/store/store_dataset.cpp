@@ -19,7 +19,7 @@
 namespace binade::data {
 namespace {
 
-// The bits of samples that were compared with their checksums.
+// One bit per sample: true once the sample was compared with its checksum.
 class SeenSamples {
  public:
   explicit SeenSamples(int64_t samples) : bits_(static_cast<size_t>(samples + 63) / 64) {}
@@ -167,7 +167,7 @@ StoreDataset::Files::Place StoreDataset::Files::find(int64_t index) const {
   return {&shard, record, shard.file.bytes().subspan(record.offset, record.bytes)};
 }
 
-// The sample's bytes, compared with the checksum if it is time to.
+// The place of the sample's bytes, after a check of their checksum if VerifySamples asks for it.
 StoreDataset::Files::Place StoreDataset::Files::verified(int64_t index) const {
   shard_of(index).file.check_whole();
   const Place place = find(index);
@@ -267,7 +267,7 @@ std::optional<std::vector<uint8_t>> StoreDataset::encoded(int64_t index) const {
                       : std::optional(std::vector<uint8_t>(file.begin(), file.end()));
 }
 
-// The mapping has the same bytes.
+// Ignores the given bytes, since the mapping has the same ones.
 void StoreDataset::read_encoded(int64_t index, std::span<const uint8_t> /*bytes*/,
                                 ImageRequest& request, Sample& sample) const {
   files_->read(index, &request, sample);

@@ -91,7 +91,7 @@ StoreWriter::State::State(std::string directory, StoreWriterOptions options)
     make_directories(directory_);
   }
   check(file_kind(directory_) == "a directory", directory_, ": there is no store to append to");
-  // pack() has the lock of a new folder already.
+  // pack() already holds the lock of a new folder.
   if (options_.append || file_kind(path_of(kPackMarker)) != "a regular file") {
     lock_.emplace(directory_);
   }
@@ -121,7 +121,7 @@ void StoreWriter::State::open_existing() {
   clear_leftovers();
 }
 
-// Files of a process that was killed while it appended.
+// Removes the files of a process that was killed while it appended.
 void StoreWriter::State::clear_leftovers() {
   for (const DirectoryEntry& entry : list_directory(directory_)) {
     bool known = entry.name == kStoreManifest || !entry.is_file;

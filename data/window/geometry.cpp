@@ -1,4 +1,4 @@
-// Geometry: how consecutive windows become one, and its pixels.
+// Geometry: joins consecutive windows into one, and computes its pixels.
 #include <binade/data/transforms.h>
 #include <binade/data/window/geometry_internal.h>
 #include <binade/kernels/base/ceil_div.h>
@@ -92,7 +92,7 @@ bool Geometry::is_inside() const {
          window_.left + window_.width <= width_;
 }
 
-// True if the resampler does the resize: it reads pixels of the crop alone.
+// True if the resampler does the resize; it reads only pixels of the crop.
 bool Geometry::is_antialiased() const {
   return window_.antialias && (window_.interpolation == Interpolation::bilinear ||
                                window_.interpolation == Interpolation::bicubic);
@@ -135,7 +135,7 @@ int Geometry::denominator(double gap) const {
 
 Box Geometry::needed(int denominator) const {
   if (!resizes() || !is_inside() || !is_antialiased()) {
-    // Without a resize only what is kept; outside pixels are zeros, at the least one is decoded.
+    // Without a resize only the kept part. Outside pixels are zeros; at least one is decoded.
     const bool whole = resizes();
     const int top = window_.top + (whole ? 0 : kept_.top),
               left = window_.left + (whole ? 0 : kept_.left);
@@ -182,7 +182,7 @@ void Geometry::resample(const PixelView& view, Image& out) const {
                .y = out.pixels.data()});
 }
 
-// Copies the crop, then resizes it: for pixels outside, and for other interpolations.
+// Copies the crop, then resizes it: for crops with pixels outside, and for other interpolations.
 void Geometry::resize_crop(const PixelView& view, Image& out) const {
   Geometry crop = *this;
   crop.window_.out_height = window_.height;

@@ -46,7 +46,7 @@ Image ImageRequest::apply(const Image& image) {
 
 Image ImageRequest::decode(std::span<const uint8_t> bytes, std::string_view path,
                            const DecodeOptions& options) {
-  // Only a JPEG can be decoded in part, and not at a size that does not depend on the window.
+  // Only a JPEG can be decoded in part, and only without target_side, which ignores the window.
   if (has_window() && options.target_side == 0 && internal::can_decode_part(bytes)) {
     return internal::decode_part(bytes, path, options, *this);
   }
