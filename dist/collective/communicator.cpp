@@ -44,7 +44,7 @@ uint8_t variant(const AllReduceOptions& options) {
                               (options.algorithm == Algorithm::library ? 2 : 0));
 }
 
-// A hash of the ranges, so that ranks with other ranges have other signatures.
+// A hash of the ranges, so that ranks with different ranges have different signatures.
 int32_t digest(std::span<const int64_t> bounds) {
   return static_cast<int32_t>(crc32c(std::as_bytes(bounds)));
 }

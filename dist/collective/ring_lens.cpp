@@ -13,7 +13,7 @@ namespace {
 
 using kernels::CombineOp;
 
-// Sums as two doubles each (D. Knuth's two-sum): exact for all values in these tables.
+// Each sum is kept as two doubles (D. Knuth's two-sum): exact for all values in these tables.
 class ExactSum {
  public:
   ExactSum() = default;
@@ -186,7 +186,7 @@ class Reduction {
   std::vector<HopSums> hops_;
 };
 
-// The values of x in a random order for this rank (R. Fisher, F. Yates, 1938).
+// The values of x in this rank's random order (R. Fisher, F. Yates, 1938).
 Tensor shuffled(const Tensor& x, uint64_t seed, int rank) {
   const Tensor y = empty({x.numel()}, DType::f64);
   y.copy_(x);

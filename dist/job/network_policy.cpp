@@ -19,7 +19,7 @@ std::string value_in(const Environment& environment, const char* name) {
   return value ? value : "";
 }
 
-// Says why a file must not hold a secret; empty if it may.
+// The reason why a file must not hold a secret; empty if it may.
 std::string fault_of(int file) {
   struct stat about {};
   if (file < 0 || ::fstat(file, &about) != 0) {

@@ -100,8 +100,8 @@ std::string header(const SlurmJob& job) {
   return out;
 }
 
-// Only the script gets SIGUSR1, maybe before it has set $ranks. The ranks have half of the time
-// before the limit.
+// SLURM sends SIGUSR1 to the script only, maybe before it has set $ranks. The ranks get half of the
+// time before the limit.
 std::string requeue(int seconds) {
   return text("\n# ", seconds, R"( s before the time limit: the ranks get SIGINT and have )",
               seconds / 2, R"( s to write a checkpoint;

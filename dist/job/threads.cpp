@@ -67,8 +67,8 @@ void run_threads(int size, const std::function<void(Communicator&)>& body,
         const std::lock_guard lock(job.mutex);
         health->state = now;
       };
-      // Destroyed last, after the state is set: other ranks notice at once that the transport is
-      // gone.
+      // Destroyed last, after the state is set: once the transport is gone, other ranks notice it
+      // at once.
       const std::shared_ptr<Transport> transport =
           with_delay(make_thread_transport(hub, rank), options.link);
       try {

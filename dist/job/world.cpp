@@ -84,8 +84,8 @@ OwnDevice own_device(const ProcessInfo& p) {
   return own;
 }
 
-// The address of the control channel, which rank 0 sends over MPI. So is a secret that it made,
-// which then does not leave the machine.
+// Rank 0 sends this over MPI: the address of the control channel and, if rank 0 made one, the
+// secret, which then does not leave the machine.
 struct WorldMeeting {
   char address[64] = "";
   char secret[72] = "";

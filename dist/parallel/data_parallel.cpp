@@ -65,8 +65,8 @@ void DataParallel::add_gradients() {
   }
 }
 
-// Rank 0 receives the gradients and outputs of all others. It sends the parameters to one other
-// rank, which passes them on, and to each rank its part of the batch and of the outputs' gradient.
+// Rank 0 receives the gradients and outputs of all others. It sends the parameters to one rank,
+// which passes them on, and sends each rank its part of the batch and of the outputs' gradient.
 StepBytes data_parallel_bytes(int64_t parameter_bytes, int64_t batch_bytes, int64_t output_bytes,
                               int ranks) {
   const int64_t others = ranks - 1;

@@ -12,15 +12,15 @@
 namespace binade::dist {
 namespace {
 
-// The rows of a micro-batch that rank `before` of one stage and rank `after` of the next both have,
-// in units of 1 / (product of both numbers of ranks) of it.
+// The rows of a micro-batch that rank `before` of one stage and rank `after` of the next both have.
+// The unit is the micro-batch divided by the product of the two numbers of ranks.
 struct PipelineMeeting {
   int before, after;
   int64_t begin, end;
   int round;  // a rank has at most one meeting per round
 };
 
-// In the order of the rows, which both ends use.
+// All meetings in the order of the rows; both ends use this order.
 std::vector<PipelineMeeting> meetings(int64_t ranks_before, int64_t ranks_after) {
   std::vector<PipelineMeeting> all;
   std::vector<int> next_before(static_cast<size_t>(ranks_before)),
@@ -45,7 +45,7 @@ class PipelineRank::Link {
   // This rank is one of `ranks`; its neighbours are `others`.
   Link(int ranks, int others) : ranks_(ranks), others_(others) {}
 
-  // Rows [begin, end) of this rank's rows, in units of 1 / others of them. Call it in row order.
+  // Adds a neighbour with rows [begin, end) of this rank's rows / others. Call it in row order.
   void add(std::unique_ptr<Communicator> pair, int64_t begin, int64_t end) {
     parts_.push_back({std::move(pair), begin, end});
   }
@@ -60,8 +60,8 @@ class PipelineRank::Link {
     }
   }
 
-  // Gradients are of the mean over the replicas; rescales if the two stages have different numbers
-  // of them.
+  // Gradients are those of the mean over the replicas, so they are rescaled if the two stages have
+  // different numbers of replicas.
   void send_gradient(const Tensor& dx) {
     send(ranks_ == others_ ? dx : mul(dx, static_cast<double>(others_) / ranks_));
   }

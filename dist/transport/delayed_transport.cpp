@@ -16,7 +16,7 @@ Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
-// A rank's outgoing link, shared by its transport and the splits of it.
+// A rank's outgoing link, shared by its transport and the transports split from it.
 class Link {
  public:
   explicit Link(const LinkDelay& delay) : delay_(delay) {}

@@ -190,7 +190,7 @@ pollfd Connector::file() const {
 bool Connector::advance() {
   try {
     step();
-    // Nobody counts this end as connected before it has sent its proof.
+    // The peer does not count this end as connected before it has sent its proof.
     if ((stage_ == Stage::connecting || stage_ == Stage::greeted) && monotonic_seconds() > next_) {
       attempt_seconds_ = std::min(2 * attempt_seconds_, kMostAttempt);
       try_later("no answer");

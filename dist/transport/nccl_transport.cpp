@@ -152,7 +152,7 @@ class NcclTransport final : public Transport {
     return finished_;
   }
 
-  // NCCL's kernels wait on the device for a rank that is gone: only an abort ends them.
+  // NCCL's kernels wait on the device for a rank that is gone; only an abort ends them.
   void abandon() noexcept override {
     if (comm_) {
       run_bounded(kAbortSeconds, [&api = api_, comm = comm_] { api.CommAbort(comm); });
@@ -174,7 +174,7 @@ class NcclTransport final : public Transport {
     call("ncclCommInitRankConfig", result);
   }
 
-  // After an error nothing runs any more.
+  // Runs `body`; after an error it aborts all work of the transport.
   template <class F>
   void guarded(F&& body) {
     try {
@@ -186,7 +186,7 @@ class NcclTransport final : public Transport {
     }
   }
 
-  // Messages posted from now on come after the work that the calling thread has queued so far.
+  // Messages posted from now on run after the work that the calling thread has queued so far.
   void follow_current_stream() {
     Event queued(device_);
     queued.record();

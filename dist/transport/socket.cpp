@@ -37,7 +37,7 @@ void prepare(int file) {
   ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// A standard stream that is closed leaves its number to the next socket: output would go there.
+// Moves a socket off the number of a closed standard stream: output would go to the socket.
 Socket above_standard_streams(int file) {
   Socket socket(file);
   if (file >= 0 && file <= STDERR_FILENO) {
@@ -260,12 +260,12 @@ Socket listen_at(const std::string& host, int port) {
 
 Socket accept_from(const Socket& listener, int& error) {
   error = 0;
-  // TCP_NODELAY is the listener's.
+  // The new socket inherits TCP_NODELAY from the listener.
   Socket socket = above_standard_streams(
       ::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket && !would_wait() && errno != ECONNABORTED) {
     const int failure = errno;
-    // Linux takes a descriptor before it looks whether anybody waits.
+    // Linux takes a descriptor before it checks whether a connection is waiting.
     error = wait_for(listener.file(), POLLIN, 0) ? failure : 0;
   }
   return socket;

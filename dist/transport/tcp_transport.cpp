@@ -14,8 +14,8 @@
 namespace binade::dist {
 namespace {
 
-// Shared by the transports of a process: the roster, and connections that arrived for another group
-// than the one that accepted them.
+// Shared by the transports of a process: the roster, and connections that one group accepted but
+// that belong to another group.
 struct Node {
   int rank = 0;
   Roster roster;
@@ -35,8 +35,8 @@ struct Node {
     return std::make_unique<Connector>(there.address, there.port, key, claim);
   }
 
-  // A transport begins or ends to wait for callers. Nobody would end the time of the strangers
-  // who are left after the last one.
+  // A transport starts or stops waiting for callers. When the last one stops, unauthenticated
+  // connections are dropped, since nobody would check their time limits any more.
   void expect_callers(bool begins) {
     expecting += begins ? 1 : -1;
     if (expecting == 0) {
@@ -56,7 +56,7 @@ struct Node {
   }
 };
 
-// A hash of a group's ranks and of the number of earlier splits of them: equal on all its members.
+// A hash of a group's ranks and of the number of earlier splits with them, equal on all members.
 uint64_t group_of(uint64_t parent, const std::vector<int>& members, int nth) {
   Sha256 hash;
   hash.add(std::as_bytes(std::span(&parent, 1)));
