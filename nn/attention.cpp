@@ -44,7 +44,7 @@ AttentionMask with_heads(AttentionMask mask, int64_t batch, int64_t heads) {
   return mask;
 }
 
-// -inf where a bool mask is true; a floating mask as it is.
+// A bool mask as scores, -inf where it is true; a floating mask is returned unchanged.
 Tensor as_scores(const Tensor& mask, DType dtype) {
   if (mask.dtype() != DType::boolean) {
     return mask;
@@ -53,7 +53,7 @@ Tensor as_scores(const Tensor& mask, DType dtype) {
   return masked_fill(none, mask, -std::numeric_limits<double>::infinity());
 }
 
-// The mask of the op: mask and key padding together, where a bool is true if a key takes part.
+// Joins mask and key padding to a mask for the op, where a bool is true if a key takes part.
 Tensor op_mask(const AttentionMask& given, int64_t batch, int64_t keys) {
   Tensor mask = given.mask, padding = given.key_padding;
   if (padding.defined()) {

@@ -93,7 +93,7 @@ void kaiming_normal(const Tensor& w, const KaimingOptions& options) {
   normal(w, 0, kaiming_statistics(w.sizes(), options).std);
 }
 
-// q of a normal matrix, whose columns take the signs of r's diagonal, is uniform (Mezzadri, 2007).
+// The q of a normal matrix, its columns with the signs of diag(r), is uniform (Mezzadri, 2007).
 void orthogonal(const Tensor& w, double gain) {
   check(w.defined() && w.dim() >= 2, "orthogonal: got shape ",
         w.defined() ? to_string(w.sizes()) : "of an undefined tensor",

@@ -15,7 +15,7 @@ namespace {
 
 Leaf& leaf_of(const Tensor& tensor) { return static_cast<Leaf&>(*tensor.history()); }
 
-// The handle of a frozen parameter.
+// A frozen handle of the parameter.
 Tensor frozen(const Tensor& parameter) {
   const uint8_t bits = detail::untracked_bits(parameter);
   detail::set_untracked_bits(parameter, bits | detail::kFrozen);
@@ -24,7 +24,7 @@ Tensor frozen(const Tensor& parameter) {
 
 }  // namespace
 
-// A leaf may outlive its module, which then says so.
+// The owner of a leaf. A leaf may outlive its module, which calls leave() at its end.
 class Module::Owner : public LeafOwner {
  public:
   explicit Owner(const Module& module) : module_(&module) {}
@@ -205,7 +205,7 @@ void Module::set_training_modes(const std::vector<bool>& modes) {
 
 // running -----------------------------------------------------------------------------------------
 
-// Adds the names of the modules between the outer one and this one, which do not run: a List.
+// Adds the names of the modules between the outer one and this one that do not run, such as a List.
 uint32_t Module::label_above(const void* outer, uint32_t label) const {
   return !parent_ || parent_ == outer || parent_->name_.empty()
              ? label
@@ -298,7 +298,7 @@ void Module::check_place() const {
   }
 }
 
-// True if a parameter of this tree is this leaf, perhaps tied to one of another tree.
+// True if a parameter of this tree is this leaf; other trees may share it.
 bool Module::holds(const Leaf& leaf) const {
   bool any = false;
   walk("", [&](const std::string&, const Module& module) {
@@ -381,7 +381,7 @@ bool Module::arena_is_current() const {
          });
 }
 
-// The arena's parameter that this tensor is; null if it is none.
+// The arena's entry for this tensor; null if it is not a parameter of the arena.
 const Parameter* Module::parameter_of(const Tensor& value) const {
   const Module& top = root();
   if (top.arena_) {

@@ -36,7 +36,7 @@ uint32_t label_of(std::string_view path) {
   return label;
 }
 
-// "f16" if inputs of f32 and of the low dtype are both taken as f16, else "as given".
+// "f16" if inputs of f32 and of the low dtype both become f16; "as given" if they keep their dtype.
 std::string taken(OpClass op_class, uint32_t label, const Precision& precision) {
   const Decision wide = decide("", op_class, label, precision, DType::f32);
   const Decision low = decide("", op_class, label, precision, precision.low);

@@ -296,8 +296,8 @@ bool Module::is_held_by(const Module& other) const {
   });
 }
 
-// A parameter that was replaced after an optimizer was made would never be trained. Every value of
-// the arena lies in the memory of a segment, also behind the handle of a frozen parameter.
+// Throws if a parameter was replaced after an optimizer was made: it would never be trained. Every
+// value of the arena lies in the memory of a segment, even if its parameter is frozen.
 void Module::check_not_replaced() const {
   const Module& top = root();
   if (!top.arena_ || !top.arena_->has_optimizer()) {

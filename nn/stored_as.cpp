@@ -38,7 +38,7 @@ StoredAs::StoredAs(Module& model, const Precision& precision, const StoredAsOpti
     : kept_(std::make_unique<Kept>(Kept{&model.root(), model.root().arena_})) {
   const NoGradGuard guard;
   try {
-    // The new values are computed first: they need the arena, and the precision that is in force.
+    // The new values are computed first: they need the arena and the current precision.
     std::vector<Tensor> exact;
     for (const Module::Shared& shared : model.shared_parameters()) {
       exact.push_back(model.exact_value(shared.tensor()));
@@ -87,7 +87,7 @@ StoredAs::StoredAs(Module& model, const Precision& precision, const StoredAsOpti
 StoredAs::~StoredAs() { put_back(); }
 
 void StoredAs::put_back() noexcept {
-  // The last one first: a tensor that is registered twice gets the one that it had.
+  // In reverse order, so that a tensor that is registered twice gets its first value back.
   for (auto kept = kept_->tensors.rbegin(); kept != kept_->tensors.rend(); ++kept) {
     *kept->place = std::move(kept->tensor);
   }

@@ -38,8 +38,8 @@ void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScale
 }
 
 // After each rank has measured its shard (or has nothing in it), combines the measurements of all
-// ranks, in the order of the ranks, into the device scalars. Waits for the device, as the reduction
-// did before.
+// ranks, in the order of the ranks, into the device scalars. Waits for the device; the
+// reduction of the gradients has waited already.
 void DeviceOptimizer::join_measurements(bool measured) {
   constexpr int64_t kRow = 5;
   RankGroup& group = *arena_->group();

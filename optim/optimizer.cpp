@@ -226,8 +226,8 @@ std::string Optimizer::first_non_finite() const {
   return {};
 }
 
-// The first step warns if a LossScaler scaled the loss and is not asked now. The step itself is
-// right, but nobody notices an overflow.
+// The first step warns if a LossScaler scaled the loss but does not check this step. The step is
+// right all the same, but an overflow stays unnoticed.
 void Optimizer::check_unscaled(const StepOptions& options) const {
   if (step_count_ > 0 || options.accumulating) {
     return;

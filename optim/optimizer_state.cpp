@@ -17,7 +17,7 @@ bool is_count(double value) { return value >= 0 && value <= 0x1p53 && value == s
 
 }  // namespace
 
-// f(name, parameter, moment) for every state tensor; moment -1 is the master, or kCompensation.
+// Calls f(name, parameter, moment) for each state tensor; moment -1: the master; or kCompensation.
 template <class F>
 void OptimizerState::for_each(const Optimizer& optimizer, F f) {
   for (const Optimizer::Group& group : optimizer.groups_) {

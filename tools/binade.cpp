@@ -1,14 +1,14 @@
-// binade: the command-line tool. binade doctor shows what a build can do on this machine, or with
-// --security what listens, binade
-// lens shows what the exponent lens saw in a run, binade launch starts the processes of a
-// distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
-// all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
-// pack writes a data set to a store for fast reading, inspect lists what a model file or a
-// checkpoint holds, decode writes the pixels of an image, verify-dataset reports what is wrong with
-// a data folder, binade report, diff, runs and watch show runs (run_commands.cpp), trace prints
-// the tables of a trace, bottleneck says what slows a program down, kernel checks a CUDA kernel
-// without a GPU, bench times kernels and compares builds, format shows a number format, op-classes
-// writes docs/op_classes.md.
+// binade: the command-line tool. `doctor` shows what a build can do on this machine, or with
+// --security the addresses where ranks listen. `lens` shows the exponents of a run, and `ring-lens`
+// the rounding errors of an all-reduce. `launch` starts the processes of a distributed program, and
+// `slurm submit` submits one to SLURM. `checksum` finds changed files of a data folder, `pack`
+// writes a data set to a store for fast reading, and `verify-dataset` checks a data folder.
+// `inspect` lists the contents of a model file or a checkpoint, and `decode` writes the pixels of
+// an image. `report`, `diff`, `runs` and `watch` show runs (run_commands.cpp). `trace` prints the
+// tables of a trace, and `bottleneck` finds what slows a program down. `kernel` checks a CUDA
+// kernel without a GPU. `bench` times kernels and compares builds. `format` shows a number format.
+// `blackbox` repeats a step that was not finite. `replay` tries other policies of the loss scale on
+// a run. `op-classes` writes docs/op_classes.md.
 #include "commands.h"
 
 #include <binade/core/io/program_streams.h>
@@ -29,7 +29,7 @@ int run(const HelpOptions& help) { return print(help.text); }
 int run(const VersionOptions&) { return print(BINADE_VERSION "\n"); }
 int run(const OpClassesOptions&) { return print(op_classes_page()); }
 
-// Nothing acts before the whole command line is known to be right.
+// The whole command line is checked before a command acts.
 int main_of(const std::vector<std::string>& words) {
   constexpr int kError = 1, kUsage = 2;
   Command command;

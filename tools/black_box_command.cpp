@@ -1,4 +1,4 @@
-// binade blackbox: runs the step again that a run kept because it was not finite.
+// binade blackbox: repeats a step that a run saved because it was not finite.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>

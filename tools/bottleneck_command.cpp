@@ -1,5 +1,5 @@
-// binade bottleneck: runs a program for some steps, says what to change first, and runs it again
-// with that change where it is a setting.
+// binade bottleneck: runs a program for some steps and names the first thing to change. If that is
+// a setting, it runs the program again with the change.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>
@@ -48,7 +48,7 @@ class Folder {
   std::string path_;
 };
 
-// The value of a flag, in "--flag value" or "--flag=value"; its position is of the value.
+// The value of a flag, as "--flag value" or "--flag=value", with the position of the value.
 struct FlagPlace {
   size_t word = 0;
   size_t offset = 0;
@@ -123,8 +123,8 @@ std::string last_lines(const std::string& file) {
   return all.size() > kMost ? all.substr(all.size() - kMost) : all;
 }
 
-// Runs the program until its trace is there. Returns the traces of its ranks, or none and the
-// status.
+// Runs the program until its trace exists. Returns the traces of its ranks, or no trace and the
+// program's exit status.
 std::vector<train::Trace> record(const Words& program, Variables variables,
                                  const std::string& folder, int& status) {
   make_directories(folder);
@@ -180,7 +180,7 @@ double samples_per_second(const train::StallReport& report) {
   return static_cast<double>(std::max<int64_t>(report.batch, 1)) * 1e3 / report.step_milliseconds;
 }
 
-// Runs the program with the change, and prints what it gained.
+// Runs the program with the change, and prints the speedup.
 void verify(Trials& trials, const Words& program, const train::StallReport& before) {
   const train::Advice& advice = before.advice[0];
   Words changed = program;

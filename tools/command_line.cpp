@@ -1,5 +1,5 @@
-// The parsers of the commands. Only this source and those of command_line/ include CLI11, which
-// takes seconds to compile: few large ones.
+// The parsers of the commands. Only this file and those of command_line/ include CLI11: it takes
+// seconds to compile, so they are few and large.
 #include "command_line.h"
 
 #include "command_line/flags_internal.h"
@@ -195,7 +195,7 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
       "binade launch: that of the first process that failed.");
 }
 
-// Where a command has commands, the next word is one of them or a flag.
+// If a command has subcommands, the next word must be one of them or a flag.
 void check_names(CLI::App& app, const Words& words) {
   CLI::App* command = &app;
   for (size_t i = 0;; ++i) {
@@ -249,7 +249,7 @@ Command parse_command_line(const std::vector<std::string>& all) {
   add_commands(app, tail, chosen);
   try {
     check_names(app, words);
-    // For CLI11 "++" ends a subcommand without a word.
+    // CLI11 would silently take "++" as the end of a subcommand.
     const bool ends =
         !takes_program(words[0]) && std::find(words.begin(), words.end(), "++") != words.end();
     check(!ends, words[0], ": got '++', which means nothing here; write ./++ for a path");

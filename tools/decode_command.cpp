@@ -1,4 +1,4 @@
-// binade decode: the pixels of an image file as raw RGBA bytes, and a line of facts.
+// binade decode: writes the pixels of an image file as raw RGBA bytes, and a line about the image.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>

@@ -1,4 +1,4 @@
-// binade doctor: what this build is made of, what the machine has, and which device programs use.
+// binade doctor: shows the parts of this build, the machine, and the device that programs use.
 #include "commands.h"
 
 #include <binade/core/device/device_info.h>
@@ -55,7 +55,7 @@ std::string loaded(const std::string& path, const std::string& missing, const ch
   return missing.empty() ? path : text("out: ", otherwise, "; ", missing);
 }
 
-// The provider of each family of operations, and the table of what "auto" has chosen.
+// The provider of each family of operations, and the table of the choices that "auto" made.
 int run_providers() {
   for (int i = 0; i < kernels::kProviderFamilies; ++i) {
     const auto family = static_cast<kernels::ProviderFamily>(i);

@@ -1,5 +1,5 @@
-// binade doctor --security: what ranks listen at, where their secret comes from, and who may change
-// the files. Nothing it prints is secret.
+// binade doctor --security: shows at which addresses ranks listen, where their secret comes from,
+// and who may change the files. It prints no secret.
 #include "commands.h"
 
 #include <arpa/inet.h>
@@ -65,7 +65,7 @@ std::map<std::string, std::string> variables_of(const fs::path& process) {
   return variables;
 }
 
-// Ranks name the thread that serves the control channel.
+// Ranks give a known name to the thread that serves the control channel.
 bool is_rank(const fs::path& process) {
   std::error_code error;
   for (const auto& task : fs::directory_iterator(process / "task", error)) {
@@ -156,7 +156,7 @@ void report_running(Report& report) {
   }
 }
 
-// The actions of a rank that is started with this environment.
+// Reports which secret and addresses a rank would use with this environment.
 void report_policy(Report& report) {
   const auto environment = [](const char* name) { return std::getenv(name); };
   dist::JobSecret secret;

@@ -1,4 +1,4 @@
-// binade inspect: what a model file or a checkpoint holds, and whether it is whole.
+// binade inspect: lists the contents of a model file or a checkpoint, and checks that it is whole.
 #include "commands.h"
 
 #include <binade/core/io/json_text.h>
@@ -14,7 +14,7 @@ namespace {
 
 void print_line(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
 
-// Texts of a file may be long; those of Binade are not.
+// Texts of a foreign file may be long, so they are cut; texts written by Binade are short.
 std::string shortened(const std::string& value) {
   constexpr size_t kShown = 100;
   const std::string whole = value.substr(0, utf8_prefix(value.substr(0, kShown)));

@@ -1,4 +1,4 @@
-// binade launch: the processes of a distributed program on this machine.
+// binade launch: starts the processes of a distributed program on this machine.
 #include "commands.h"
 
 namespace binade::tool {

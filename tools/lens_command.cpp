@@ -1,4 +1,4 @@
-// binade lens: what the exponent lens saw in a run, as text or as a page.
+// binade lens: shows the exponents that a run recorded, as text or as a page.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>

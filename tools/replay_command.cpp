@@ -1,4 +1,4 @@
-// binade replay: what other policies of the loss scale would have done to a run.
+// binade replay: shows how a run would have gone with other policies of the loss scale.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>

@@ -1,4 +1,4 @@
-// binade ring-lens: what each way of an all-reduce does to the numbers of a tensor.
+// binade ring-lens: shows the rounding errors of each kind of all-reduce on a tensor.
 #include "commands.h"
 
 #include <binade/core/io/safetensors.h>

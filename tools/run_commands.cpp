@@ -1,4 +1,4 @@
-// binade report, diff, runs and watch: what run directories tell (train/report/run_record.h).
+// binade report, diff, runs and watch: show run directories (train/report/run_record.h).
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>
@@ -31,7 +31,7 @@ namespace {
 using train::Curve;
 using train::RunRecord;
 
-// Runs below a folder, which may be one itself.
+// The runs below a folder; the folder may be a run itself.
 void find_runs(const std::string& folder, int depth, std::vector<std::string>& runs) {
   if (train::is_run(folder)) {
     runs.push_back(folder);
@@ -203,7 +203,7 @@ int run(const RunsOptions& o) {
   return 0;
 }
 
-// On a terminal the picture is drawn over the one before; else a line is printed where the step
+// On a terminal the picture replaces the one before; else a line is printed whenever the step
 // changed.
 int run(const WatchOptions& o) {
   const train::ReadRunOptions options{.lens = false, .trace = false, .checkpoints = false};

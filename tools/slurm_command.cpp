@@ -1,4 +1,4 @@
-// binade slurm submit: a distributed program as a batch job.
+// binade slurm submit: submits a distributed program as a batch job.
 #include "commands.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// binade trace: the tables of a trace, and what to change first.
+// binade trace: prints the tables of a trace and names the first thing to change.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>

@@ -1,4 +1,4 @@
-// binade verify-dataset: decodes all of a data folder and reports what is wrong with it.
+// binade verify-dataset: decodes all files of a data folder and reports the faults.
 #include "commands.h"
 
 #include <binade/core/io/file_system.h>
