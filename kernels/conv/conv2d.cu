@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMinSplitPixels = 256;  // eight steps of a tile
 constexpr int64_t kStepPixels = 32;
 
-// How a call is computed: tile 0 is direct.
+// The kernel that computes a call; tile 0 stands for the direct kernel.
 struct Plan {
   int tile = 0;  // 64 or 128
   bool tensor = false;
@@ -64,8 +64,8 @@ KernelVariant variant_of(KernelVariant variant, const Conv2dSizes& d, const Conv
 int64_t chunk_of(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
 bool aligned(const View& view) { return reinterpret_cast<uintptr_t>(view.data) % 16 == 0; }
 
-// An operand with the channels innermost: the tensor itself, whatever its other strides, or a
-// packed copy. Packed is DenseInput or DenseOutput.
+// An operand with the channels innermost: the tensor itself, with any other strides, or a packed
+// copy. Packed is DenseInput or DenseOutput.
 template <class Packed>
 class Pixels {
  public:

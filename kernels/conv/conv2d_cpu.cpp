@@ -4,7 +4,7 @@
 // stride x stride classes, each with the taps that hit it, so nothing is multiplied by an inserted
 // zero. Every output element is one chain of additions, so threads may take any rows.
 //
-// Groups of few channels have loops of their own (kernels/conv/grouped_internal.h), and so has the
+// Groups of few channels have their own loops (kernels/conv/grouped_internal.h), and so does the
 // gradient of images that are much larger than dy or have few channels (scattered_internal.h).
 //
 // bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs_internal.h says so: source

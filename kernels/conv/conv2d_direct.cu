@@ -17,7 +17,7 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-// each thread then takes several elements
+// Backward to the weight splits the pixels so that about kSplitThreads threads run.
 constexpr int64_t kSplitThreads = 256 * 1024;  // threads that fill a GPU
 constexpr int64_t kMinSplitPixels = 64;        // shorter sums cost more to add than to compute
 

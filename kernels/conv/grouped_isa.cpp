@@ -10,7 +10,7 @@ namespace {
 
 constexpr bool kManyRegisters = kVectorBytes == 64;
 
-// Pixels of a tile, so that its accumulators and the operands of one tap fit into the registers.
+// The number of pixels in a tile: its accumulators and the operands of one tap fit the registers.
 template <int kSlots>
 constexpr int kPixels = kSlots == 1   ? 8
                         : kSlots == 2 ? (kManyRegisters ? 8 : 4)
@@ -23,7 +23,7 @@ constexpr int kTaps = kSlots == 1   ? 9
                       : kSlots == 2 ? (kManyRegisters ? 9 : 5)
                       : kSlots == 4 ? (kManyRegisters ? 5 : 3)
                                     : (kManyRegisters ? 3 : 1);
-// For kernels of up to 4 taps, and 1 where there are many slots.
+// The same for kernels of up to 4 taps; 1 if there are many slots.
 template <int kSlots>
 constexpr int kFewTaps = kSlots == 1   ? 4
                          : kSlots == 2 ? 3
@@ -92,8 +92,8 @@ BINADE_INLINE Vector<C> finished(const GroupedPixels& a, Vector<C> sum, int64_t 
   return sum;
 }
 
-// Prefetches what the same tile of the next row needs, of one vector: the sources are `at` elements
-// from the taps.
+// Prefetches the operands of the same tile in the next row, for one vector of channels: the sources
+// are `at` elements after the taps.
 template <class C, int kCount>
 BINADE_INLINE void prefetch_next(const GroupedPixels& a, int64_t pixel, int64_t at, const C* y) {
   if (a.new_rows == 0 || a.tap_count == 0) {
@@ -115,7 +115,7 @@ BINADE_INLINE void prefetch_next(const GroupedPixels& a, int64_t pixel, int64_t 
   }
 }
 
-// `kCount` pixels from `pixel` of one vector, whose first channel is c.
+// Computes `kCount` pixels from `pixel` for one vector of channels, whose first channel is c.
 template <class C, int kSlots, int kCount, bool kPart>
 BINADE_INLINE void tile(const GroupedPixels& a, int64_t pixel, int64_t vector, int64_t c,
                         int64_t n) {

@@ -27,7 +27,7 @@ PixelPlane image(const PackedRows& packed, const View& view, int64_t n) {
           .cols = cols};
 }
 
-// Calls body(n, row) for every row of pixels of `view`; `work` is what one pixel element costs.
+// Calls body(n, row) for every row of pixels of `view`; `work` is the cost of one element.
 template <class F>
 void for_rows(const View& view, int64_t work, F&& body) {
   const int64_t rows = view.size(2),

@@ -55,7 +55,7 @@ bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
          tiles >= kMinTiles;
 }
 
-// True if AMX can multiply the whole sum: it takes pairs of channels, for the weight pairs of
+// True if AMX can multiply the whole sum: it needs pairs of channels or, for the weight, pairs of
 // images.
 static bool amx_sums(DType dtype, const Conv2dSizes& size, Conv2dPass pass) {
   switch (pass) {

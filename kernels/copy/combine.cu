@@ -12,7 +12,7 @@ namespace {
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
 
-// The operands have the same number of elements, but perhaps other sizes.
+// The view as one dimension: the operands have equal numbers of elements, but may differ in sizes.
 View flat(View v) {
   v.sizes = {v.numel};
   v.strides = {1};

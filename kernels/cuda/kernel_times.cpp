@@ -24,7 +24,7 @@ struct Timed {
   cudaEvent_t begin, end;
 };
 
-// A moment on both clocks.
+// One moment on both clocks, the device's (as an event) and the host's.
 struct Reference {
   cudaEvent_t event = nullptr;
   int64_t host = 0;

@@ -33,9 +33,9 @@ struct Launch {
 
 // The stream for the launch.
 void* launch_stream();
-// Loads the kernel, if this is its first launch on the selected device, and tells the runtime what
-// else it must know before it. Works while a graph is captured, where the first launch of a kernel
-// would load it, which a capture does not allow. Throws if the launch is impossible.
+// Loads the kernel at its first launch on the selected device, and sets the attributes that the
+// launch needs. Works during the capture of a graph too, which would not allow the launch itself to
+// load the kernel. Throws if the launch is impossible.
 void prepare_launch(const Launch& config, const void* kernel);
 // Throws if `status`, a cudaError_t, says that the launch was refused.
 void finish_launch(int status, const char* name, const unsigned grid[3], const unsigned block[3],

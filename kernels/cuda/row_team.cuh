@@ -69,8 +69,8 @@ struct Team {
         lane(static_cast<int>(threadIdx.x) % plan.lanes),
         index(static_cast<int>(threadIdx.x) / plan.lanes) {}
 
-  // Whether any thread says so, of all teams that reduce together: those of a warp, or of the block
-  // if a team is larger. The whole block must call it.
+  // True if any thread of the warp votes true, or any thread of the block if a team is larger than
+  // a warp. The whole block must call it.
   __device__ __forceinline__ bool any(bool vote, TeamMemory<int>& memory) {
     const bool in_warp = __any_sync(~0u, vote) != 0;
     if (lanes <= 32) {

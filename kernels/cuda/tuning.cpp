@@ -119,7 +119,7 @@ KernelVariant decide(const ProviderCall& call) {
   return candidates[best].variant;
 }
 
-// Times of the emulated device mean nothing; a file asks for a table all the same.
+// Times of the emulated device mean nothing, but a tuning file asks for a table anyway.
 bool times_mean_something() {
 #ifdef BINADE_HOST_EXECUTION
   return !tuning_file().empty();

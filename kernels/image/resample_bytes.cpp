@@ -175,7 +175,7 @@ void Resampler::operator()(const ResampleBytes& a) {
   release_if_large();
 }
 
-// One picture of extreme size does not hold memory for ever.
+// Frees large buffers, so that one huge picture does not hold memory for ever.
 void Resampler::release_if_large() {
   constexpr size_t kKept = size_t{64} << 20;
   if (middle_.capacity() > kKept) {

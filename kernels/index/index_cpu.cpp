@@ -65,8 +65,8 @@ struct GatherLine {
   const W* x;
   int64_t along, bound, exempt;
 
-  // Copies elements, each with its own index, from entries that begin at inner_at (null: 0). False
-  // if an index is neither in range nor exempt.
+  // Copies elements, each with its own index, from entries that begin at inner_at (null: 0).
+  // Returns false if an index is neither in range nor exempt.
   bool elements(const int64_t* index, const int64_t* inner_at, int64_t n, W* y) const {
     if (exempt == kNoExemption && !inner_at) {
       return along == 1 ? copy<false>(index, std::integral_constant<int64_t, 1>{}, nullptr, n, y)
@@ -142,7 +142,7 @@ void gather_rows(const Gather& a, const IndexShape& s, const View& indices) {
   });
 }
 
-// Sorts the positions of `count` indices, `stride` apart, by index; those of index k are
+// Sorts the positions of `count` indices, `stride` apart, by index. The positions of index k become
 // order[starts[k]] to order[starts[k + 1] - 1]. starts has bound + 1 elements.
 void counting_sort(const int64_t* index, int64_t stride, const IndexShape& s, int64_t exempt,
                    int64_t* starts, int64_t* order) {

@@ -24,8 +24,8 @@ struct Smem {
   };
 };
 
-// A matrix whose rows are adjacent elements, however far apart, is used as it is; another one is
-// packed. `Packed` is DenseInput or DenseOutput.
+// A matrix whose rows hold adjacent elements is used as it is, with any stride between rows; other
+// matrices are packed. `Packed` is DenseInput or DenseOutput.
 template <class Packed>
 class Rows {
  public:
@@ -52,8 +52,8 @@ struct Kernels {
   void (*block_per_row)(Problem);
 };
 
-// rows and classes are the problem's; `stride` divides the strides of all rows. arrays: what is
-// read and written in vectors, or null.
+// p holds the numbers of rows and classes; `stride` divides the strides of all rows. arrays: the
+// matrices that are read and written in vectors, or null.
 template <class T, class Problem, class... P>
 void launch_rows(const Kernels<Problem>& kernels, const Problem& p, int64_t stride,
                  const P*... arrays) {

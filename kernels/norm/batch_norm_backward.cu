@@ -69,7 +69,7 @@ void clear_sums(const View& x, const View& dweight, const View& dbias) {
   });
 }
 
-// First runs the backward of relu, into dresidual or workspace, then the backward as without relu.
+// Runs the backward of relu, into dresidual or workspace, then that of batch norm without relu.
 void backward_through_relu(const BatchNormBackward& a) {
   const Workspace memory(a.dresidual ? 0 : static_cast<size_t>(a.x.numel) * size_of(a.x.dtype),
                          a.x.device);

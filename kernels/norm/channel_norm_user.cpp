@@ -7,7 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-// [n, channels, pixels] of a tensor whose dimensions behind the channels are one range in memory.
+// True if the dimensions after the channels are one range in memory: [n, channels, pixels].
 bool has_pixels(const View& v) {
   for (int d = 2; d + 1 < v.dim(); ++d) {
     if (v.sizes[d] != 1 && v.strides[d] != v.strides[d + 1] * v.sizes[d + 1]) {
@@ -76,7 +76,7 @@ bool run_by_user(const BatchNormForward& a) {
     return false;
   }
   check_arguments(a);
-  // mean_rest is what rounding left of the mean: another order of the additions gives another one.
+  // mean_rest is not compared: it is the rounding error of the mean, which depends on the order.
   const View* outputs[] = {&a.y, &a.mean, &a.rstd, &a.variance};
   binade_channel_norm_forward_call arguments = channel_forward(a);
   arguments.variance = user_tensor(a.variance);

@@ -1,6 +1,6 @@
 // Group norm on the CPU. A group whose planes stay in a near cache is computed whole by one task
-// (is_near), which reads it from memory once. All else is as follows. Memory is planes [N, C,
-// inner] if x is row-major and its planes are not tiny, else rows [N * inner, C]. A task sums
+// (is_near), which reads it from memory once. For other groups memory is planes [N, C, inner]
+// if x is row-major and its planes are not tiny, else rows [N * inner, C]. A task sums
 // kTaskElements elements of kTaskChannels channels of an image, two sums per channel. The sums of
 // tasks are added in order in double, then those of channels to groups. The second half maps each
 // channel of each image with its own coefficients.

@@ -42,8 +42,8 @@ __device__ __forceinline__ bool is_huge(C variance) {
   return !(variance <= std::numeric_limits<C>::max());
 }
 
-// For the sum of a row that a team holds, which may exceed C where no element does. The scale is a
-// power of two, so rows of ordinary size get the same first mean as without it.
+// Scales the sum of a row that a team holds: it may exceed C even if no element does. The scale is
+// a power of two, so rows of ordinary size get the same first mean as without it.
 template <class C>
 inline constexpr C kSumScale = C(0x1p-14);
 
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kRowThreads)
         squares += d * d;
       }
     });
-    // Without a mean, moments about 0: what merges of equal means leave are plain sums of squares.
+    // Without a mean the moments are about 0: merges of equal means only add the sums of squares.
     // Threads merge in double: a large mean rounded to float would cost the deviations digits.
     const double share =
         count > C(0) && p.mean ? static_cast<double>(sum) / static_cast<double>(count) : 0;

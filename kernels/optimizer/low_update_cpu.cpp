@@ -5,7 +5,7 @@
 namespace binade::kernels {
 namespace {
 
-// Calls f with a value of the range's type; LowBlock has f16 and bf16 alone.
+// Calls f with a value of the range's type; LowBlock supports only f16 and bf16.
 template <class F>
 void for_low_type(DType dtype, F&& f) {
   if (dtype == DType::f16) {

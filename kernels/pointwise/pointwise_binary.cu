@@ -37,7 +37,7 @@ void forward(Binary op, const StridedLoop& loop) {
   }
 }
 
-// With a number, `b` is a once more: the second read comes from the cache.
+// For a comparison with a number, `b` is a second read of a, which comes from the cache.
 template <Compare kOp, class T>
 struct Comparison {
   Wide<T> number;

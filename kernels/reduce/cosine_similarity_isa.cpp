@@ -21,13 +21,13 @@ struct Row {
 struct CosineSums {
   double product, square1, square2;
 
-  // Whether no square left the range of float; then no product has.
+  // True if no square left the range of float; then no product has.
   bool in_range() const {
     return square1 < 1e38 && square2 < 1e38 && square1 > 1e-30 && square2 > 1e-30;
   }
 };
 
-// The sums of a row whose squares float does not hold.
+// The sums of a row whose squares leave the range of float.
 template <class T>
 [[gnu::noinline]] CosineSums wide_sums(const Row<T>& row, int64_t cols) {
   CosineSums sums{};
@@ -88,7 +88,7 @@ void backward_row(const CosineRows& a, int64_t index) {
     const C inverse = signed_inverse < 0 ? -signed_inverse : signed_inverse;
     const C other_inverse = signed_other < 0 ? -signed_other : signed_other;
     const C across = dy * inverse, along = signed_inverse < 0 ? 0 : across * y;
-    // Unit vectors first: the square of an inverse may leave the range.
+    // Divides by the norms first, since the square of an inverse may leave the range.
     for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
       const Vector<C> d = load_some<part()>(other + i, n) * other_inverse * across -
                           load_some<part()>(mine + i, n) * inverse * along;

@@ -52,7 +52,7 @@ View reduction::part_of(const Reduction& a, bool reduced) {
   return part;
 }
 
-// True: adjacent threads take adjacent outputs. Not so if the sequence is innermost and long.
+// True if adjacent threads take adjacent outputs; false if the sequence is innermost and long.
 bool reduction::takes_columns(const Loops& loops) {
   const StridedLoop &kept = loops.kept, &reduced = loops.reduced;
   if (magnitude(kept.stride(0, 0)) < magnitude(reduced.stride(0, 0))) {

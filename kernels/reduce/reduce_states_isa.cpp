@@ -71,8 +71,8 @@ DeviationSums sums_about(double shift, const C* x, int64_t n) {
   return {reduce_add<double>(plain), reduce_add<double>(squares)};
 }
 
-// Each reducer: the type of the numbers in its state, the state of n <= kBlockSize contiguous
-// values, for which `t` is scratch memory, and of two sets of terms together.
+// Each reducer defines: the type of the numbers in its state; of(), the state of n <= kBlockSize
+// contiguous values, with scratch memory `t`; and combine(), the state of two sets of terms.
 struct PowerSum {
   template <class C>
   using Number = double;
@@ -97,8 +97,8 @@ struct Deviations {
 
   template <class C>
   static ReduceState<double> of(Term, const C* x, int64_t n, C*) {
-    // About any element of the block double loses no more than n of its units, which float has
-    // room for; of doubles the shift must be the mean to rounding.
+    // For floats any element of the block serves as the shift: double loses at most n of its units,
+    // less than float's rounding. For doubles the shift must be the mean up to rounding.
     const auto count = static_cast<double>(n);
     const double shift =
         kSame<C, double> ? static_cast<double>(sum_of(x, n)) / count : static_cast<double>(x[0]);

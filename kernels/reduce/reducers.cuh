@@ -12,8 +12,8 @@
 
 namespace binade::kernels::dev {
 
-// For plain and negative terms it is its own inverse. Integers are negated as ~x, which also
-// reverses their order and cannot overflow.
+// For plain and negative terms this function is its own inverse. Integers are negated as ~x, which
+// also reverses their order and cannot overflow.
 template <class C>
 __device__ __forceinline__ C term_of(Term term, C x) {
   if constexpr (std::is_integral_v<C>) {
@@ -203,7 +203,7 @@ struct Ties {
     State<C> state = {combine_all<Max>(terms), C(0)};
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      // Where one is NaN, the value is.
+      // If a term is NaN, so is the value; NaN terms count as equal to it.
       state.count += (terms[i] == state.value) | (terms[i] != terms[i]) ? C(1) : C(0);
     }
     return state;

@@ -18,8 +18,8 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kRowsOfTask = 48;
-// A thread gets at least so many multiplications. With fewer rows than kReadRows the time is that
-// of reading the weights.
+// A thread gets at least kGrain multiplications. Fewer rows than kReadRows count as kReadRows,
+// since then reading the weights takes most of the time.
 constexpr int64_t kGrain = 200'000, kReadRows = 4;
 
 struct Sizes {
@@ -82,7 +82,7 @@ class Panels {
   int64_t count() const { return ceil_div(hidden_, units_); }
   int64_t multiplications() const { return k_ * gates_ * units_; }  // of a row
 
-  // Packs, or takes what `packing` keeps.
+  // Packs the weights, or takes the packed weights that `packing` keeps.
   void pack(WeightPacking* packing) {
     const size_t bytes = static_cast<size_t>(weight_.numel) * size_of(compute_);
     const auto fill = [this](std::byte* target) { pack_to(target); };
@@ -198,8 +198,8 @@ class StepGradients {
   Workspace memory_;
 };
 
-// gru: the gradients of the states that do not come by products, [batch][hidden], handed from step
-// to step; at first what the last states have from outside. Null for other cells.
+// gru: the part of the states' gradients that bypasses the products, [batch][hidden], passed from
+// step to step. It begins with the gradients of the last states from outside. Null for other cells.
 class DirectGradients {
  public:
   DirectGradients(bool gru, const Copied& last, const Sizes& n, DType compute)
@@ -218,7 +218,7 @@ class DirectGradients {
   Workspace memory_;
 };
 
-// Calls f(panel, first row, rows) for all of a step of `batch` rows, on several threads.
+// Calls f(panel, first row, rows) for all parts of a step of `batch` rows, on several threads.
 // Neighbouring tasks read the same weights, and a thread has the same ones in every step.
 template <class F>
 void for_tasks(const Panels& panels, int64_t batch, const F& f) {

@@ -4,8 +4,8 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Rows are processed one after the other. Only the first pass over a row reads from memory: a later
-// pass, which computes, prefetches the next row (`ahead` elements further on).
+// Rows are processed one after the other. Only the first pass over a row reads from memory; a later
+// pass, bound by arithmetic, prefetches the next row (`ahead` elements further on).
 
 // Stores the exponentials in e, which may be y.
 template <bool kNontemporal, class T>

@@ -7,7 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-// Dense rows are the last dimension of row-major tensors, or any other with nothing behind it.
+// Accepts dense rows: the last dimension of row-major tensors, or one followed only by sizes of 1.
 const char* softmax_refusal(const View& x, int dim, std::initializer_list<const View*> views) {
   for (const View* view : views) {
     if (!view->contiguous) {

@@ -1,6 +1,6 @@
 // CUDA cumulative products: a thread walks a line; neighbouring threads have neighbouring lines.
-// The products are taken in the order of the line: products of parts, which several threads could
-// make at once, overflow where those of the line do not (0 first, large numbers after it).
+// The products are taken in the order of the line. Products of parts on several threads could
+// overflow where the line does not: if 0 comes first, then large numbers.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum_internal.h>

@@ -38,7 +38,7 @@ constexpr FunctionRow kFunctions[kUserFunctions] = {
     {"conv2d", "binade_conv2d_backward_weight"},
 };
 
-// Objects stay: a call in another thread may still be using one.
+// Objects are never unloaded: a call in another thread may still be using one.
 struct UserKernels {
   std::mutex mutex;
   std::deque<UserObject> objects;

@@ -50,8 +50,8 @@ std::vector<double> values_on_host(const View& view) {
   return values;
 }
 
-// Another order of the additions, or an exponential with a few wrong bits, stays below; a term that
-// is left out of a sum of a few thousand does not. Of the largest value.
+// The tolerance as a fraction of the largest value. Another order of additions, or an exponential
+// with a few wrong bits, stays below it; a term missing from a sum of a few thousand does not.
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-10;
