@@ -19,7 +19,7 @@ class Evaluator {
   Evaluation try_out(data::Loader& loader, int64_t most) const;
   // Throws if there is no step to evaluate with; `what` names the caller for the message.
   void check_step(const char* what) const;
-  // As in Trainer.
+  // See Trainer.
   NamedTensors predict(data::Loader& loader, bool averages) const;
   std::vector<int64_t> predict(const Tensor& images, bool averages) const;
 

@@ -87,8 +87,8 @@ class Profiler {
 // BINADE_PROFILE_FILE the file; `binade bottleneck` sets them. Null if neither is given, or if a
 // Profiler exists.
 std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
-// Ends the window of the profiler of profile_run(), if there is one. If the Trainer had already
-// written RUN/report.html, the report is written again, with the slowest
+// Ends the window of the profiler of profile_run(), if there is one.
+// If the Trainer had already written RUN/report.html, the report is written again, with the slowest
 // ops.
 void finish_profile(Profiler* profiler, const std::string& run);
 // The window of a flag --profile without a value.

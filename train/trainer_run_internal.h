@@ -30,7 +30,7 @@ class TrainerRun {
   TrainerRun(const TrainerRun&) = delete;
   TrainerRun& operator=(const TrainerRun&) = delete;
 
-  // As in Trainer.
+  // See Trainer.
   void fit(data::Loader& train, data::Loader* validation);
   Evaluation validate(data::Loader& loader);
   Evaluation test(data::Loader& loader);

@@ -8,9 +8,9 @@
 // The factorisations are Eigen's, on the CPU: each matrix runs on one thread, a batch on all, and
 // the bits do not depend on the number of threads. A tensor of another device is copied to the host
 // and the result back; HostSyncGuard (core/device/host_sync.h) names the call.
+//
 // A build without Eigen (`binade doctor` shows it) throws an Error that says so, except in the
 // orders of matrix_norm that need no factorisation.
-//
 //
 // A matrix that has no result (singular, not positive definite, with NaN or infinities where no
 // factorisation exists) is an Error that names its index in the batch.

@@ -15,8 +15,8 @@ namespace binade {
 Tensor round_to_format(const Tensor& x, const FormatScheme& scheme, const Tensor& scale = {});
 
 // a b for a [m, k] and b [k, n] of one dtype (under a precision policy: joined to the wider one),
-// summed as `sum` says. Products are
-// exact; every sum is rounded. The gradients are products with sums of the same kind.
+// summed as `sum` says. Products are exact; every sum is rounded. The gradients are products with
+// sums of the same kind.
 Tensor accumulated_matmul(const Tensor& a, const Tensor& b, const Accumulation& sum);
 
 }  // namespace binade

@@ -64,9 +64,9 @@ class PrecisionRules {
 };
 
 // `base` with the store, overrides and simulated formats of a JSON file as above; each may be left
-// out. Throws one
-// error that names the file and the entry if the file cannot be read, has another form, or names an
-// op, class or dtype that does not exist.
+// out.
+// Throws one error that names the file and the entry if the file cannot be read, has another form,
+// or names an op, class or dtype that does not exist.
 Precision read_precision(const std::string& path, const Precision& base);
 
 // A policy with its store and rules as one JSON object, for files: {"policy": "mixed-fp16",

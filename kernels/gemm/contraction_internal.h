@@ -82,9 +82,9 @@ struct StridedCopy {
   int64_t padded_columns = 0;  // at least sizes[2] where not 0; then target_strides[2] is 1
 };
 
-// Which matrix of a product is triangular. In row i only the first `visible` + i columns of that
-// matrix are needed (result) or not zero (a; a_transposed: the transpose of a). A block skips whole
-// tiles outside the triangle, so a few more columns may be written or multiplied.
+// The matrix of a product that is triangular, if any. In row i only its first `visible` + i columns
+// are needed (result) or not zero (a; a_transposed: the transpose of a). A block skips whole tiles
+// outside the triangle, so a few more columns may be written or multiplied.
 enum class Triangular : uint8_t { none, result, a, a_transposed };
 
 // The operands of a matrix product, a [m, k] and b [k, n]; strides of row and column.

@@ -22,8 +22,8 @@ enum class StepGraph : uint8_t {
        // tensors, and it must not read any
 };
 
-// What a run does if its loss, gradients or weights are not finite. Weights are checked before each
-// checkpoint and at the end of each epoch, in every precision: once one is NaN, no step mends it.
+// The action of a run if its loss, gradients or weights are not finite. Weights are checked before
+// each checkpoint and at the end of each epoch, in every precision: a NaN weight stays NaN.
 // With a loss scaler, the scaler's own rule (AtFloor) holds for losses and gradients, since they
 // may overflow in f16; the sentences about them below are for runs without a scaler.
 //   error:     Diverged names the step and the first tensor that is not finite. On the CPU it comes

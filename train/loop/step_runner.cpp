@@ -272,7 +272,7 @@ void StepRunner::update(size_t index, int64_t step) {
   }
 }
 
-// Not called for a graph, whose steps run without the host.
+// Looks for an overflow after a step. A graph does not call it: its steps run without the host.
 void StepRunner::look_for_overflow(size_t index, int64_t step) {
   overflows_[index]->end_step(results_[index], step);
 }

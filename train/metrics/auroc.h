@@ -8,7 +8,7 @@ namespace binade::train {
 
 struct AUROCOptions {
   std::string name = "auroc";
-  // As in MetricFields.
+  // See MetricFields.
   std::string output = {};
   std::string target = "labels";
   std::string mask = {};

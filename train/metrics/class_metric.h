@@ -20,7 +20,7 @@ namespace binade::train {
 
 struct ClassMetricOptions {
   std::string name = {};  // of the value; empty: the metric's own
-  // As in MetricFields.
+  // See MetricFields.
   std::string output = {};
   std::string target = "labels";
   std::string mask = {};

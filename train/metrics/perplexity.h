@@ -6,7 +6,7 @@ namespace binade::train {
 
 struct PerplexityOptions {
   std::string name = "perplexity";
-  // As in MetricFields.
+  // See MetricFields.
   std::string output = {};
   std::string target = "labels";
   std::string mask = {};

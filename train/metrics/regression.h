@@ -8,7 +8,7 @@ namespace binade::train {
 
 struct RegressionOptions {
   std::string name = {};  // of the value; empty: the metric's own
-  // As in MetricFields.
+  // See MetricFields.
   std::string output = {};
   std::string target = "labels";
   std::string mask = {};

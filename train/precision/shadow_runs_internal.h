@@ -23,8 +23,8 @@ struct ShadowResult {
 struct ShadowOpCall {
   const char* op = "";
   uint32_t module = 0;
-  // Not recorded for backward: the op works on data alone, under a NoGradGuard, or in the first run
-  // of recompute(). It has no adjoint, so its error counts for the op that takes its result.
+  // The op is not recorded for backward: it works on data, or ran under a NoGradGuard or in the
+  // first run of recompute(). Without an adjoint its error counts for the op that takes its result.
   bool skipped = false;
   std::vector<ShadowResult> results = {};
   std::vector<Tensor> low_gradients = {}, gradients = {};  // of its inputs; some undefined
