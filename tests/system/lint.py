@@ -7,9 +7,9 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
-sources: lengths of sources and functions, at most 6 parameters, one type of a name in a namespace, the rooms
-  of core and dist, suffixes, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
-  process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
+sources: lengths of sources and functions, at most 6 parameters, one type of a name in a namespace, a
+  namespace for each source of tests, the rooms of core and dist, suffixes, at most 60 sources in a folder,
+  #pragma once, no leftovers (TODO and the like), nothing in a library that ends the process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
   named there has a source; ctest -R fails where it selects nothing.
@@ -320,8 +320,32 @@ def type_faults(root):
                 yield path, number, f"{name} is also in {first[name].relative_to(root)}: give one another name"
 
 
+TEST = re.compile(r"^(?:TYPED_)?TEST(?P<kind>_F|_P)?\((?P<suite>\w+),\s*(?P<name>\w+)\)", re.MULTILINE)
+GROUPED = ("kernels", "core", "nn", "optim", "data", "train", "lab")  # binade_test_group in tests/CMakeLists.txt
+
+
+def grouped_test_faults(root):
+    """Names that would clash in the one program for the tests of a folder."""
+    for folder in GROUPED:
+        first = {}
+        for path in sorted((root / "tests" / folder).rglob("*_test.cpp")):
+            text = path.read_text()
+            own = re.search(rf"^namespace (?:\w+::)*{path.stem} \{{", text, re.MULTILINE)
+            match = TEST.search(text)
+            if match and not own:
+                yield path, 1, f"its names are in no namespace of their own: begin with namespace binade::...::{path.stem} {{"
+            elif match and match.start() < own.start():
+                yield path, text.count("\n", 0, match.start()) + 1, f"a test before namespace ...::{path.stem}"
+            for match in TEST.finditer(text):
+                name = f"{match['suite']}.{match['name']}"
+                if first.setdefault(name, path) != path:
+                    line = text.count("\n", 0, match.start()) + 1
+                    yield path, line, f"{name} is also in {first[name].relative_to(root)}: give one another name"
+
+
 def lint_sources(root):
     yield from type_faults(root)
+    yield from grouped_test_faults(root)
     counts = collections.Counter(path.parent for _, path in files(root, [*LAYERS, *PROGRAMS]))
     for place, count in counts.items():
         if count > MAX_FILES:
@@ -363,7 +387,6 @@ def lint_sources(root):
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"
 
 
-TEST = re.compile(r"^(?:TYPED_)?TEST(?P<kind>_F|_P)?\((?P<suite>\w+),\s*(?P<name>\w+)\)", re.MULTILINE)
 FILTER = re.compile(r"--gtest_filter=(-?)([\w.*?/:-]+)")
 PROGRAM = re.compile(r"(?<![\w.])(?:kernels|core|nn|optim|data|dist|train|cuda)_(\w+_test)\b(?![.*])")
 

@@ -136,6 +136,19 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "f<<<1, 2>>>(x);\n"), 1)
         self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
 
+    def test_names_of_grouped_tests(self):
+        own = "namespace binade::nn::a_test {\nnamespace {\nTEST(A, B) {}\n}\n}\n"
+        self.assertEqual(self.findings(lint.lint_sources, "tests/nn/a_test.cpp", own), 0)
+        for text in (own.replace("::a_test", ""), own.replace("a_test", "b_test"), "TEST(A, C) {}\n" + own):
+            self.assertEqual(self.findings(lint.lint_sources, "tests/nn/a_test.cpp", text), 1, text)
+            self.assertEqual(self.findings(lint.lint_sources, "tests/system/a_test.cpp", text), 0, text)
+        with tempfile.TemporaryDirectory() as root:
+            for name in ("a_test", "b_test"):
+                path = pathlib.Path(root) / "tests/nn" / f"{name}.cpp"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(own.replace("a_test", name))
+            self.assertEqual(len(list(lint.lint_sources(pathlib.Path(root)))), 1)
+
     def test_lengths_of_functions(self):
         sources = lint.lint_sources
         for head in ("void f() {", "int C::f(int a) const noexcept {", "template <class T, int k = 3>\nauto f(T a) -> T {",
