@@ -294,7 +294,7 @@ def function_faults(name, text):
 
 
 NAMESPACE = re.compile(r"(?:inline )?namespace ?([\w:]*) \{")
-TYPE = re.compile(r"(?:struct|class|enum class) (\w+)(?: final)?(?: :[^:;]*)?(?: \{|$)")
+TYPE = re.compile(r"(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;]*)?(?: \{|$)")
 
 
 def named_types(text):
@@ -309,10 +309,10 @@ def named_types(text):
             yield number, "::".join([*inside, match[1]])
 
 
-def type_faults(root):
+def type_faults(root, folders):
     """Types of one name in one namespace, which the linker takes for one."""
     first = {}
-    for _, path in files(root, LAYERS):
+    for _, path in files(root, folders):
         if path.relative_to(root).as_posix().startswith(PLAIN_CUDA):
             continue  # a program each
         for number, name in named_types(path.read_text()):
@@ -344,7 +344,7 @@ def grouped_test_faults(root):
 
 
 def lint_sources(root):
-    yield from type_faults(root)
+    yield from type_faults(root, [*LAYERS, *(f"tests/{folder}" for folder in GROUPED)])
     yield from grouped_test_faults(root)
     counts = collections.Counter(path.parent for _, path in files(root, [*LAYERS, *PROGRAMS]))
     for place, count in counts.items():

@@ -63,9 +63,9 @@ TEST(Divergence, SkippedTheStepIsNotTaken) {
 
 // Statistics of a batch that is skipped must not stay NaN.
 TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
-  struct Normed : Net {
+  struct Normed : DropoutNet {
     Normed() { register_module("norm", norm); }
-    Tensor forward(const Tensor& x) override { return Net::forward(norm(x)); }
+    Tensor forward(const Tensor& x) override { return DropoutNet::forward(norm(x)); }
     nn::BatchNorm2d norm{{.channels = 3}};
   } model;
   model.to(kernels::test_device(), Precision::full());

@@ -18,9 +18,9 @@ namespace binade::train {
 
 inline constexpr int64_t kSamples = 24, kBatch = 4, kBatches = kSamples / kBatch;
 
-class Net : public nn::Module {
+class DropoutNet : public nn::Module {
  public:
-  Net() {
+  DropoutNet() {
     register_module("fc", fc);
     register_module("dropout", dropout);
   }
@@ -60,7 +60,7 @@ struct NetRun {
   data::test::FakeDataset pictures{kSamples};
   data::Loader loader{pictures,
                       {.batch = kBatch, .workers = 0, .seed = 3, .device = kernels::test_device()}};
-  std::optional<Net> model;
+  std::optional<DropoutNet> model;
   std::optional<optim::SGD> sgd;
   std::string error;
   int64_t steps = 0;

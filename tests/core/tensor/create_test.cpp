@@ -74,7 +74,7 @@ void expect_widening(const std::set<DType>& held) {
       const std::vector<T> y = x.to_vector<T>();
       EXPECT_EQ(static_cast<double>(y[1]), 1);
     });
-    EXPECT_EQ(error == "no error", held.count(dtype) == 1) << to_string(dtype) << ": " << error;
+    EXPECT_EQ(error == "none", held.count(dtype) == 1) << to_string(dtype) << ": " << error;
   }
 }
 

@@ -185,8 +185,8 @@ TEST(InPlace, TheResultKeepsSizesAndDtype) {
   Tensor ids = arange(3);
   ids += arange(3);
   EXPECT_EQ(values(ids), (std::vector<double>{0, 2, 4}));
-  EXPECT_NE(error_of([&] { ids /= ids; }), "no error");
-  EXPECT_NE(error_of([&] { ids += 0.5; }), "no error");
+  EXPECT_NE(error_of([&] { ids /= ids; }), "none");
+  EXPECT_NE(error_of([&] { ids += 0.5; }), "none");
   EXPECT_EQ(values(ids), (std::vector<double>{0, 2, 4})) << "nothing half done";
 }
 
