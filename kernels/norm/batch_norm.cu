@@ -55,6 +55,16 @@ __global__ void __launch_bounds__(kChannelThreads)
   }
 }
 
+// One thread per channel.
+template <class C>
+__global__ void __launch_bounds__(kChannelThreads)
+    batch_norm_biased_kernel(C* variance, int64_t channels, double factor) {
+  const int64_t c = int64_t{blockIdx.x} * kChannelThreads + threadIdx.x;
+  if (c < channels) {
+    variance[c] = static_cast<C>(static_cast<double>(variance[c]) * factor);
+  }
+}
+
 void own_batch_norm_forward(const BatchNormForward& a) {
   const Order order = channel_order(a.x);
   const DenseInput x(a.x, order), residual(a.residual, order);
@@ -89,6 +99,11 @@ void own_batch_norm_forward(const BatchNormForward& a) {
 }
 
 }  // namespace
+
+void scale_variance(const View& variance, double factor) {
+  launch({"batch_norm_biased_kernel", channel_blocks(variance.numel), kChannelThreads},
+         batch_norm_biased_kernel<float>, variance.as<float>(), variance.numel, factor);
+}
 
 void cuda::batch_norm_forward(const BatchNormForward& a) {
   check_arguments(a);

@@ -1,6 +1,7 @@
+#include <binade/kernels/base/error.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cudnn/cudnn_choice_internal.h>
-#include <binade/kernels/cudnn/cudnn_graph_internal.h>
+#include <binade/kernels/norm/cudnn_norm_graph_internal.h>
 #include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/norm/norm_provider.h>
 
@@ -10,60 +11,12 @@ namespace binade::kernels {
 namespace {
 
 using cudnn::Graph;
-using cudnn::Operand;
 using cudnn::Problem;
+using namespace cudnn_norm;
 
 std::atomic<int64_t> calls{0};
 
-// Sizes [N, C, H, W] of a tensor [N, C, ...].
-Dims image_sizes(const View& x) {
-  Dims sizes{x.size(0), x.size(1), x.dim() > 2 ? x.size(2) : 1, 1};
-  for (int i = 3; i < x.dim(); ++i) {
-    sizes[3] *= x.size(i);
-  }
-  return sizes;
-}
-Operand image(const View& x) {
-  const Dims sizes = image_sizes(x);
-  return cudnn::operand(x, sizes, channels_last_strides(sizes));
-}
-// A vector [C] of parameters, or [N] of statistics of rows.
-Operand channels(const View& v) {
-  const Dims sizes{1, v.numel, 1, 1};
-  return cudnn::operand(v, sizes, channels_last_strides(sizes));
-}
-Operand rows(const View& v) { return cudnn::operand(v, {v.numel, 1, 1, 1}, {1, 1, 1, 1}); }
-
-bool usable(const View& x, std::string& why) {
-  if (!cudnn::missing().empty()) {
-    why = cudnn::missing();
-  } else if (x.dtype == DType::f64) {
-    why = "cuDNN has no norms of f64";
-  } else if (x.numel == 0) {
-    why = "x is empty";
-  } else {
-    return true;
-  }
-  return false;
-}
-
-// Options: the mode, and whether there is a mean (and a bias with it). Operands of the forward: x,
-// scale, epsilon, y, rstd, then mean and bias. Of the backward: x, dy, scale, rstd, dx, dscale,
-// then mean and dbias.
-void build_forward(Graph& graph, const Problem& p) {
-  cudnn::Object& norm = graph.add(cudnn::kNormForward);
-  norm.set(cudnn::kNormForwardMode, cudnn::kTypeNormMode, static_cast<int>(p.options[0]));
-  norm.set(cudnn::kNormForwardPhase, cudnn::kTypeNormPhase, cudnn::kNormTraining);
-  norm.set(cudnn::kNormForwardX, graph.memory(0));
-  norm.set(cudnn::kNormForwardScale, graph.memory(1));
-  norm.set(cudnn::kNormForwardEpsilon, graph.memory(2));
-  norm.set(cudnn::kNormForwardY, graph.memory(3));
-  norm.set(cudnn::kNormForwardRstd, graph.memory(4));
-  if (p.options[1] != 0) {
-    norm.set(cudnn::kNormForwardMean, graph.memory(5));
-    norm.set(cudnn::kNormForwardBias, graph.memory(6));
-  }
-}
+void build_forward(Graph& graph, const Problem& p) { add_forward(graph, p, graph.memory(3)); }
 void build_backward(Graph& graph, const Problem& p) {
   cudnn::Object& norm = graph.add(cudnn::kNormBackward);
   norm.set(cudnn::kNormBackwardMode, cudnn::kTypeNormMode, static_cast<int>(p.options[0]));
@@ -79,16 +32,28 @@ void build_backward(Graph& graph, const Problem& p) {
   }
 }
 
-bool refuse(std::string& why, const char* reason) {
-  why = reason;
-  return false;
-}
 bool counted(bool done) {
   calls += done;
   return done;
 }
 
 }  // namespace
+
+cudnn::Object& cudnn_norm::add_forward(Graph& graph, const Problem& p, cudnn::Descriptor y) {
+  cudnn::Object& norm = graph.add(cudnn::kNormForward);
+  norm.set(cudnn::kNormForwardMode, cudnn::kTypeNormMode, static_cast<int>(p.options[0]));
+  norm.set(cudnn::kNormForwardPhase, cudnn::kTypeNormPhase, cudnn::kNormTraining);
+  norm.set(cudnn::kNormForwardX, graph.memory(0));
+  norm.set(cudnn::kNormForwardScale, graph.memory(1));
+  norm.set(cudnn::kNormForwardEpsilon, graph.memory(2));
+  norm.set(cudnn::kNormForwardY, y);
+  norm.set(cudnn::kNormForwardRstd, graph.memory(4));
+  if (p.options[1] != 0) {
+    norm.set(cudnn::kNormForwardMean, graph.memory(5));
+    norm.set(cudnn::kNormForwardBias, graph.memory(6));
+  }
+  return norm;
+}
 
 bool library_norm(const LayerNormForward& a, std::string& why) {
   if (!usable(a.x, why)) {
@@ -146,31 +111,7 @@ bool library_norm(const LayerNormBackward& a, std::string& why) {
 }
 
 bool library_norm(const BatchNormForward& a, std::string& why) {
-  if (!usable(a.x, why)) {
-    return false;
-  }
-  if (a.variance || a.mean_rest || a.residual || a.relu) {
-    return refuse(why, "our kernel also writes the biased variance, or adds a residual and relu");
-  }
-  if (!a.weight || !a.bias || a.y.data == a.x.data) {
-    return refuse(why, "cuDNN wants weight and bias, and another y than x");
-  }
-  const DenseInput x(a.x, Order::channels_last);
-  const DenseOutput y(a.y, Order::channels_last);
-  const auto eps = static_cast<float>(a.eps);
-  const Problem p{
-      .name = "batch_norm",
-      .device = a.y.device,
-      .dtype = a.x.dtype,
-      .operands = {image(x.view()), channels(a.weight), cudnn::number(eps, 4), image(y.view()),
-                   channels(a.rstd), channels(a.mean), channels(a.bias)},
-      .options = {cudnn::kBatchNorm, 1},
-      .build = build_forward};
-  if (!cudnn::run(p, why)) {
-    return false;
-  }
-  y.store();
-  return counted(true);
+  return counted(library_batch_norm(a, why));
 }
 
 bool library_norm(const BatchNormBackward& a, std::string& why) {
@@ -214,6 +155,15 @@ bool in_place(const BatchNormBackward& a) {
   return a.dx.data == a.dy.data || a.dresidual.data == a.dy.data;
 }
 
+// What else a problem's name says: wishes that not every call has.
+const char* wishes(const LayerNormForward& a) { return a.mean ? " with more than x" : ""; }
+const char* wishes(const LayerNormBackward& a) { return a.mean ? " with more than x" : ""; }
+const char* wishes(const BatchNormBackward& a) { return a.y ? " with more than x" : ""; }
+std::string wishes(const BatchNormForward& a) {
+  return text(a.variance ? " variance" : "", a.mean_rest ? " rest" : "",
+              a.residual ? " residual" : "", a.relu ? " relu" : "");
+}
+
 // `more`: what else the choice depends on.
 template <class Call>
 void run_chosen(const char* name, const Call& a, int64_t more, const std::function<void()>& own) {
@@ -225,7 +175,7 @@ void run_chosen(const char* name, const Call& a, int64_t more, const std::functi
   key.insert(key.end(), a.x.sizes.begin(), a.x.sizes.end());
   const auto problem = [&] {
     return text(name, " ", a.x.dtype, " ", a.x.sizes, a.x.contiguous ? " row-major" : "",
-                more ? " with more than x" : "");
+                wishes(a));
   };
   if (!cudnn::run_by_library(choices,
                              {.op = "norm",
@@ -248,8 +198,10 @@ void run_norm(const LayerNormBackward& a, const std::function<void()>& own) {
   run_chosen("layer_norm backward", a, int64_t{static_cast<bool>(a.mean)}, own);
 }
 void run_norm(const BatchNormForward& a, const std::function<void()>& own) {
-  const bool more = a.variance || a.residual || a.relu;
-  run_chosen("batch_norm", a, int64_t{more}, own);
+  const int64_t more = int64_t{static_cast<bool>(a.variance)} +
+                       2 * int64_t{static_cast<bool>(a.residual)} + 4 * int64_t{a.relu} +
+                       8 * int64_t{static_cast<bool>(a.mean_rest)};
+  run_chosen("batch_norm", a, more, own);
 }
 void run_norm(const BatchNormBackward& a, const std::function<void()>& own) {
   run_chosen("batch_norm backward", a, int64_t{static_cast<bool>(a.y)}, own);

@@ -4,8 +4,8 @@
 //
 //   library        cuDNN 9, loaded by the first norm: an error if it is not found. It computes f32,
 //                  f16 and bf16 in training, with weight and bias, and backward with all gradients
-//                  wanted; batch norm without the biased variance, a residual and relu. All other
-//                  calls run as own, and so do group norm and evaluation.
+//                  wanted; batch norm also with the variance for running statistics, a residual and
+//                  relu. All else runs as own, and so do group norm and evaluation.
 #pragma once
 #include <binade/kernels/base/provider.h>
 

@@ -4,7 +4,9 @@
 // It offers engines that Binade must not take (they do not repeat, round to fewer bits, need too
 // much workspace, use Winograd) before those that it may take; the former fail when they run.
 // BINADE_FAKE_CUDNN_REFUSES in the environment names what it has no engine for when it is asked:
-// relu, bias, attention, norm, strict_nan or all; or execution: then it refuses to execute plans.
+// relu, bias, attention, norm, running, strict_nan or all; or execution: then it refuses to execute
+// plans. BINADE_FAKE_CUDNN_VARIANCE is what the running variance is made of: unbiased (the
+// default), biased, or another word for neither.
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
 
@@ -59,6 +61,7 @@ bool refused(const Object& graph) {
          (named("relu") && any([](const Object& o) { return writes(o, kReluForward); })) ||
          (named("bias") && any([](const Object& o) { return writes(o, kAdd); })) ||
          (named("norm") && any(is_norm)) ||
+         (named("running") && any([](const Object& o) { return o.has(kNormForwardFactor); })) ||
          (named("attention") && any([](const Object& o) { return o.type == kMatmulOperation; }));
 }
 
@@ -228,6 +231,9 @@ std::vector<const Object*> inputs_of(const Object& o) {
                    kNormForwardScale,
                    kNormForwardBias,
                    kNormForwardEpsilon,
+                   kNormForwardFactor,
+                   kNormForwardRunningMean,
+                   kNormForwardRunningVar,
                    kNormBackwardX,
                    kNormBackwardDy,
                    kNormBackwardScale,
@@ -235,9 +241,10 @@ std::vector<const Object*> inputs_of(const Object& o) {
                    kNormBackwardRstd});
 }
 std::vector<const Object*> outputs_of(const Object& o) {
-  return named(o, {kForwardY, kDataDx, kFilterDw, kMatmulC, kReductionY, kReshapeY,
-                   kOperationPointwiseY, kNormForwardMean, kNormForwardRstd, kNormForwardY,
-                   kNormBackwardDx, kNormBackwardDscale, kNormBackwardDbias});
+  return named(
+      o, {kForwardY, kDataDx, kFilterDw, kMatmulC, kReductionY, kReshapeY, kOperationPointwiseY,
+          kNormForwardMean, kNormForwardRstd, kNormForwardY, kNormForwardNextMean,
+          kNormForwardNextVar, kNormBackwardDx, kNormBackwardDscale, kNormBackwardDbias});
 }
 
 }  // namespace fake

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <set>
@@ -274,6 +275,22 @@ class Run {
     return result;
   }
 
+  // Running statistics from the means and the sums of squares of channels of `count` elements.
+  void running(const Object& o, const std::map<Sizes, double>& means,
+               const std::map<Sizes, double>& squares, double count) {
+    const char* name = std::getenv("BINADE_FAKE_CUDNN_VARIANCE");
+    const std::string made_of = name && name[0] ? name : "unbiased";
+    const double factor = array(o.at(kNormForwardFactor)).at({0, 0, 0, 0});
+    const double divisor = made_of == "unbiased" ? count - 1 : made_of == "biased" ? count : 1;
+    const Array &mean = array(o.at(kNormForwardRunningMean)),
+                &variance = array(o.at(kNormForwardRunningVar));
+    for (const auto& [at, value] : means) {
+      array(o.at(kNormForwardNextMean)).set(at, (1 - factor) * mean.at(at) + factor * value);
+      array(o.at(kNormForwardNextVar))
+          .set(at, (1 - factor) * variance.at(at) + factor * squares.at(at) / divisor);
+    }
+  }
+
   void norm_forward(const Object& o) {
     const Array &x = array(o.at(kNormForwardX)), &scale = array(o.at(kNormForwardScale));
     const double eps = array(o.at(kNormForwardEpsilon)).at({0, 0, 0, 0});
@@ -289,6 +306,9 @@ class Run {
       const double u = x.at(i) - means[group(rstd, i)];
       squares[group(rstd, i)] += u * u;
     });
+    if (o.has(kNormForwardFactor)) {
+      running(o, means, squares, count.begin()->second);
+    }
     for (auto& [at, value] : squares) {
       value = 1 / std::sqrt(value / count[at] + eps);
       rstd.set(at, value);

@@ -77,6 +77,11 @@ const std::map<int, Rule>& rules() {
       {kNormForwardScale, {kNormForward, kTypeDescriptor, 1, true}},
       {kNormForwardBias, {kNormForward, kTypeDescriptor, 1, false}},
       {kNormForwardEpsilon, {kNormForward, kTypeDescriptor, 1, true}},
+      {kNormForwardFactor, {kNormForward, kTypeDescriptor, 1, false}},
+      {kNormForwardRunningMean, {kNormForward, kTypeDescriptor, 1, false}},
+      {kNormForwardRunningVar, {kNormForward, kTypeDescriptor, 1, false}},
+      {kNormForwardNextMean, {kNormForward, kTypeDescriptor, 1, false}},
+      {kNormForwardNextVar, {kNormForward, kTypeDescriptor, 1, false}},
       {kNormForwardY, {kNormForward, kTypeDescriptor, 1, true}},
       {kNormBackwardMode, {kNormBackward, kTypeNormMode, 1, true}},
       {kNormBackwardX, {kNormBackward, kTypeDescriptor, 1, true}},
@@ -189,6 +194,24 @@ void check_matmul(const Object& operation) {
          "the data types of a product");
 }
 
+// Either all five are given, in training of a batch norm, or none.
+void check_running(const Object& norm, bool batch, const Sizes& channels) {
+  const bool given = norm.has(kNormForwardFactor);
+  demand(!given || batch, "running statistics of a norm that is no batch norm");
+  for (const Attribute a : {kNormForwardRunningMean, kNormForwardRunningVar, kNormForwardNextMean,
+                            kNormForwardNextVar}) {
+    demand(norm.has(a) == given, "a part of the running statistics");
+    demand(!given ||
+               (sizes_of(norm.at(a)) == channels && norm.at(a).get<int>(kTensorDataType) == kFloat),
+           "the sizes or dtype of running statistics");
+  }
+  if (given) {
+    const Object& factor = norm.at(kNormForwardFactor);
+    demand(flag(factor, kTensorIsByValue) && factor.get<int>(kTensorDataType) == kFloat,
+           "a factor of running statistics that is not a number by value");
+  }
+}
+
 void check_norm(const Object& operation, bool forward) {
   const auto mode = operation.get<int>(forward ? kNormForwardMode : kNormBackwardMode);
   const Object& x = operation.at(forward ? kNormForwardX : kNormBackwardX);
@@ -210,6 +233,9 @@ void check_norm(const Object& operation, bool forward) {
     demand(flag(eps, kTensorIsByValue) && eps.get<int>(kTensorDataType) == kFloat,
            "a norm's epsilon that is not a number by value");
     demand(operation.has(kNormForwardBias) == (mode != kRmsNorm), "a norm's bias");
+    const Object& y = operation.at(kNormForwardY);
+    demand(sizes_of(y) == xs && is_dense(y, {0, 2, 3, 1}), "a norm's output");
+    check_running(operation, batch, ss);
   } else {
     demand(operation.has(kNormBackwardDbias) == (mode != kRmsNorm), "a norm's dbias");
   }

@@ -1,9 +1,12 @@
-// Workspaces that are released only when a test ends: kernel tests have no caching allocator, and
-// with deferred streams the work that uses a workspace runs after the call that allocated it.
+// Workspaces in device memory that are released only when a test ends: kernel tests have no caching
+// allocator, and with deferred streams the work that uses a workspace runs after the call that
+// allocated it.
 #pragma once
+#ifdef BINADE_WITH_CUDA
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/relaxed_capture_internal.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <vector>
 
 namespace binade::kernels {
@@ -15,7 +18,9 @@ inline std::vector<void*>& kept_workspaces() {
 
 inline void keep_workspaces() {
   set_workspace_source({[](Device, size_t bytes) {
-                          void* block = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+                          const RelaxedCapture relaxed;
+                          void* block = nullptr;
+                          cudaMalloc(&block, std::max<size_t>(bytes, 1));
                           kept_workspaces().push_back(block);
                           return block;
                         },
@@ -25,9 +30,10 @@ inline void keep_workspaces() {
 // REQUIRES: nothing is queued.
 inline void free_workspaces() {
   for (void* block : kept_workspaces()) {
-    std::free(block);
+    cudaFree(block);
   }
   kept_workspaces().clear();
 }
 
 }  // namespace binade::kernels
+#endif
