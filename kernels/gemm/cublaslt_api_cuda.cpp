@@ -9,6 +9,9 @@ namespace binade::kernels::cublaslt {
 
 #if !defined(BINADE_HOST_EXECUTION) && __has_include(<cublasLt.h>)
 static_assert(int{kSuccess} == CUBLAS_STATUS_SUCCESS);
+static_assert(int{kInvalidValue} == CUBLAS_STATUS_INVALID_VALUE);
+static_assert(int{kArchMismatch} == CUBLAS_STATUS_ARCH_MISMATCH);
+static_assert(int{kNotSupported} == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(int{kCompute32F} == CUBLAS_COMPUTE_32F && int{kCompute64F} == CUBLAS_COMPUTE_64F);
 static_assert(int{kR32F} == CUDA_R_32F && int{kR64F} == CUDA_R_64F);
 static_assert(int{kR16F} == CUDA_R_16F && int{kR16BF} == CUDA_R_16BF);

@@ -9,7 +9,11 @@
 
 namespace binade::kernels::cublaslt {
 
-enum Status : int { kSuccess = 0 };
+enum Status : int { kSuccess = 0, kInvalidValue = 7, kArchMismatch = 8, kNotSupported = 15 };
+// Whether the library says that it cannot do what was asked, and has done nothing.
+constexpr bool is_refusal(Status status) {
+  return status == kInvalidValue || status == kArchMismatch || status == kNotSupported;
+}
 enum Compute : int { kCompute32F = 68, kCompute64F = 70 };
 enum DataType : int { kR32F = 0, kR64F = 1, kR16F = 2, kR16BF = 14 };
 enum Transpose : int { kOpN = 0, kOpT = 1 };

@@ -10,6 +10,7 @@
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
@@ -166,6 +167,7 @@ void create(const Product& product, const Gemm& g, Description& description) {
 struct Choice {
   bool found = false;
   lt::Algorithm algorithm = {};
+  bool lasting = true;  // false: the library failed to answer, and may answer the next time
 };
 
 Choice ask(lt::Handle library, const Gemm& g, const Description& description, const Layout& a,
@@ -189,7 +191,9 @@ Choice ask(lt::Handle library, const Gemm& g, const Description& description, co
   const lt::Status status =
       lt::api().MatmulAlgoGetHeuristic(library, description.handle, a.handle, b.handle, y.handle,
                                        y.handle, preference.handle, 1, &result, &count);
-  return {status == lt::kSuccess && count > 0 && result.state == lt::kSuccess, result.algorithm};
+  return {.found = status == lt::kSuccess && count > 0 && result.state == lt::kSuccess,
+          .algorithm = result.algorithm,
+          .lasting = status == lt::kSuccess || lt::is_refusal(status)};
 }
 
 // The choice of an algorithm depends on the product and on the alignment of its memory, also of the
@@ -223,7 +227,24 @@ struct Plans {
   std::map<Key, Choice> choices;
 };
 
-// Starts the product. Returns false if the library has no algorithm for it.
+// Makes a handle of the current device. A library that loads may still not start, for lack of
+// memory: that is noted once.
+bool start(lt::Handle& handle) {
+  const lt::Status status = lt::api().Create(&handle);
+  if (status == lt::kSuccess) {
+    return true;
+  }
+  handle = nullptr;
+  static std::atomic<bool> noted{false};
+  if (!noted.exchange(true)) {
+    send_notice(text("cuBLASLt does not start: cublasLtCreate: ", lt::api().GetStatusName(status),
+                     "; matrix products run on Binade's own kernels"));
+  }
+  return false;
+}
+
+// Starts the product. Returns false and does nothing if the library does not start, has no
+// algorithm for the product, or refuses to execute it.
 bool run_product(const Gemm& g, const Product& product) {
   Description description;
   Layout a, b, y;
@@ -232,21 +253,22 @@ bool run_product(const Gemm& g, const Product& product) {
   create(product, product.b, b);
   create(product, product.y, y);
   static auto& plans = *new Plans;
+  const RelaxedCapture relaxed;  // the library may load kernels, also when it first multiplies
+  const Key key = key_of(g, product);
   lt::Handle handle = nullptr;
   Choice choice;
   {
     const std::lock_guard lock(plans.mutex);
     lt::Handle& slot = plans.handles[g.y.device.index];
-    if (!slot) {
-      check_library(lt::api().Create(&slot), "cublasLtCreate");
+    if (!slot && !start(slot)) {
+      return false;
     }
     handle = slot;
-    const Key key = key_of(g, product);
-    auto known = plans.choices.find(key);
-    if (known == plans.choices.end()) {
-      known = plans.choices.emplace(key, ask(handle, g, description, a, b, y)).first;
+    const auto known = plans.choices.find(key);
+    choice = known != plans.choices.end() ? known->second : ask(handle, g, description, a, b, y);
+    if (known == plans.choices.end() && choice.lasting) {
+      plans.choices.emplace(key, choice);
     }
-    choice = known->second;
   }
   if (!choice.found) {
     return false;
@@ -257,11 +279,16 @@ bool run_product(const Gemm& g, const Product& product) {
   const bool f64 = product.dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&one_f64) : &one;
   const void* nothing = f64 ? static_cast<const void*>(&zero_f64) : &zero;
-  check_library(lt::api().Matmul(handle, description.handle, alpha, g.b.data, a.handle, g.a.data,
-                                 b.handle, product.accumulate ? alpha : nothing, g.y.data, y.handle,
-                                 g.y.data, y.handle, &choice.algorithm, workspace.as<void>(),
-                                 kWorkspaceBytes, current_stream(g.y.device)),
-                "cublasLtMatmul");
+  const lt::Status status = lt::api().Matmul(
+      handle, description.handle, alpha, g.b.data, a.handle, g.a.data, b.handle,
+      product.accumulate ? alpha : nothing, g.y.data, y.handle, g.y.data, y.handle,
+      &choice.algorithm, workspace.as<void>(), kWorkspaceBytes, current_stream(g.y.device));
+  if (lt::is_refusal(status)) {
+    const std::lock_guard lock(plans.mutex);
+    plans.choices[key].found = false;
+    return false;
+  }
+  check_library(status, "cublasLtMatmul");
   return true;
 }
 

@@ -10,7 +10,8 @@ namespace binade::kernels {
 
 // Runs the checked, non-empty problem. Returns false and does nothing if the library was not loaded
 // or does not support the problem: strides in both dimensions of a matrix, a bias along the
-// columns of a column-major y, k = 0, or no algorithm for the dtype and epilogue.
+// columns of a column-major y, k = 0, no algorithm for the dtype and epilogue, or a refusal when it
+// is executed (then also of every later call of the problem).
 bool library_gemm(const Gemm& g);
 
 // Throws Error, which lists the places that were searched, if the library was not loaded.

@@ -1,15 +1,19 @@
 // A stand-in for libcublasLt on the emulated device: it checks every argument, queues the product
 // on the stream, and computes it in double, rounded once. Where the documentation leaves it open it
-// does what hurts: its relu makes NaN 0, and its algorithms rely on the alignment of the bias that
-// they were chosen for.
+// does what hurts: its relu makes NaN 0, its algorithms rely on the alignment of the bias that they
+// were chosen for, and it loads kernels when it first answers or multiplies, which a thread may do
+// during a capture only if it is relaxed. BINADE_FAKE_CUBLASLT_REFUSES in the environment is what
+// fails: start (no handle), question (no answer, which is no refusal) or execution (a refusal).
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <vector>
 
 namespace binade::kernels::cublaslt {
@@ -35,7 +39,7 @@ struct PreferenceOpaque {
 
 namespace {
 
-constexpr Status kInvalid{7}, kNotSupported{15}, kMapping{11};
+constexpr Status kInvalid = kInvalidValue, kMapping{11}, kInternal{14};
 constexpr uint64_t kMagic = 0xb1ade0cb1a5;
 
 size_t width_of(int type) { return type == kR64F ? 8 : type == kR32F ? 4 : 2; }
@@ -134,6 +138,16 @@ struct Chosen {
 };
 static_assert(sizeof(Chosen) <= sizeof(Algorithm));
 
+bool fails(const char* what) {
+  const char* name = std::getenv("BINADE_FAKE_CUBLASLT_REFUSES");
+  return name && std::string_view(name) == what;
+}
+
+bool may_load() {
+  void* block = nullptr;
+  return cudaMalloc(&block, 256) == cudaSuccess && cudaFree(block) == cudaSuccess;
+}
+
 template <class T>
 Status assign(T& target, const void* value, size_t bytes) {
   if (!value || bytes != sizeof(T)) {
@@ -148,15 +162,19 @@ Status assign(T& target, const void* value, size_t bytes) {
 extern "C" {
 
 Status cublasLtCreate(Handle* handle) {
+  if (fails("start") || !may_load()) {
+    return kInternal;
+  }
   int device = 0;
   cudaGetDevice(&device);
   *handle = new HandleOpaque{device};
   return kSuccess;
 }
 const char* cublasLtGetStatusName(Status status) {
-  return status == kInvalid   ? "CUBLAS_STATUS_INVALID_VALUE"
-         : status == kMapping ? "CUBLAS_STATUS_MAPPING_ERROR"
-                              : "CUBLAS_STATUS_NOT_SUPPORTED";
+  return status == kInvalid    ? "CUBLAS_STATUS_INVALID_VALUE"
+         : status == kMapping  ? "CUBLAS_STATUS_MAPPING_ERROR"
+         : status == kInternal ? "CUBLAS_STATUS_INTERNAL_ERROR"
+                               : "CUBLAS_STATUS_NOT_SUPPORTED";
 }
 const char* cublasLtGetStatusString(Status) { return "refused by the stand-in"; }
 
@@ -216,6 +234,9 @@ Status cublasLtMatmulPreferenceSetAttribute(Preference preference, PreferenceAtt
 Status cublasLtMatmulAlgoGetHeuristic(Handle handle, Description description, Layout a, Layout b,
                                       Layout c, Layout d, Preference preference, int wanted,
                                       Heuristic* found, int* count) {
+  if (fails("question") || !may_load()) {
+    return kInternal;
+  }
   auto& limits = preference->values;
   if (!handle || wanted < 1 || c->leading != d->leading || !fits(*description, *a, *b, *d) ||
       !bias_fits(*description, *d) || limits[kReductionSchemeMask] != kReduceInComputeType) {
@@ -236,6 +257,12 @@ Status cublasLtMatmul(Handle handle, Description description, const void* alpha,
                       const void* c, Layout c_layout, void* d, Layout d_layout,
                       const Algorithm* algorithm, void* workspace, size_t workspace_bytes,
                       Stream stream) {
+  if (fails("execution")) {
+    return kNotSupported;
+  }
+  if (!may_load()) {
+    return kInternal;
+  }
   Chosen chosen;
   std::memcpy(&chosen, algorithm, sizeof chosen);
   const bool f64 = d_layout->type == kR64F;

@@ -4,10 +4,13 @@
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/gemm/gemm_case.h>
+#include <tests/kernels/support/recorded_graph.h>
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
+
+#include <cstdlib>
 #endif
 
 namespace binade::kernels::gemm_device_test {
@@ -278,6 +281,83 @@ TEST_F(GemmLibrary, ABiasOfAnotherAlignmentIsAnotherProblem) {
     }
     EXPECT_EQ(y.get({0, 0}), sum) << first;
   }
+}
+
+constexpr const char* kFails = "BINADE_FAKE_CUBLASLT_REFUSES";
+
+// What the library refuses to execute is ours from then on; what it failed to answer is asked
+// again.
+TEST_F(GemmLibrary, ARefusalLastsAndAFailureToAnswerDoesNot) {
+  if (!cublaslt::missing().empty()) {
+    GTEST_SKIP() << cublaslt::missing();
+  }
+  struct Product {
+    StridedArray a, b, y{DType::f32, {8, 24}};
+    explicit Product(int64_t k) : a(DType::f32, {8, k}), b(DType::f32, {k, 24}) {
+      a.randomize(1, true);
+      b.randomize(2, true);
+      y.randomize(3, true);
+    }
+    // Adds to what y holds.
+    void run() {
+      double sum = y.get({7, 23});
+      for (int64_t k = 0; k < a.sizes()[1]; ++k) {
+        sum += a.get({7, k}) * b.get({k, 23});
+      }
+      gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = {.accumulate = true}});
+      EXPECT_EQ(y.get({7, 23}), sum);
+    }
+  };
+  Product refused(41), unanswered(42);
+  const int64_t before = library_gemm_calls();
+  setenv(kFails, "execution", 1);
+  refused.run();
+  setenv(kFails, "question", 1);
+  unanswered.run();
+  unsetenv(kFails);
+  EXPECT_EQ(library_gemm_calls(), before);
+  refused.run();
+  EXPECT_EQ(library_gemm_calls(), before);
+  unanswered.run();
+  EXPECT_EQ(library_gemm_calls(), before + 1);
+}
+
+// The first product of a shape, also of the process, may be inside a capture.
+TEST_F(GemmLibrary, ACaptureRecordsAProductThatIsNew) {
+  if (!cublaslt::missing().empty()) {
+    GTEST_SKIP() << cublaslt::missing();
+  }
+  StridedArray a(DType::f32, {5, 6}), b(DType::f32, {6, 7}), y(DType::f32, {5, 7});
+  a.randomize(1, true);
+  b.randomize(2, true);
+  const View a_view = a.view(), b_view = b.view(), y_view = y.view();
+  const int64_t before = library_gemm_calls();
+  RecordedGraph graph([&] { gemm({.a = a_view, .b = b_view, .y = y_view}); });
+  EXPECT_EQ(library_gemm_calls(), before + 1);
+  graph.replay();
+  y.each([&](const std::vector<int64_t>& at) {
+    double sum = 0;
+    for (int64_t k = 0; k < 6; ++k) {
+      sum += a.get({at[0], k}) * b.get({k, at[1]});
+    }
+    EXPECT_EQ(y.get(at), sum);
+  });
+}
+
+// Alone in a process whose stand-in makes no handle; without one it is skipped.
+TEST_F(GemmLibrary, ALibraryThatLoadsAndDoesNotStartIsNotedOnce) {
+  const char* fails = std::getenv(kFails);
+  if (!fails || std::string(fails) != "start") {
+    GTEST_SKIP() << "the stand-in starts";
+  }
+  static int count = 0;
+  static std::string last;
+  set_notice_sink([](const std::string& notice) { ++count, last = notice; });
+  run({8, 24, 40});
+  run({8, 24, 41});
+  EXPECT_EQ(library_gemm_calls(), 0);
+  EXPECT_EQ(count, 1);
+  EXPECT_NE(last.find("cuBLASLt does not start"), std::string::npos) << last;
 }
 
 TEST_F(GemmLibrary, AMissingFileIsAnErrorWithItsPathAndNotAnotherResult) {
