@@ -1,9 +1,11 @@
 #include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/attention/cudnn_attention_internal.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/user_call.h>
 #include <binade/kernels/cudnn/cudnn_choice_internal.h>
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <utility>
@@ -17,6 +19,7 @@ using cudnn::Operand;
 using cudnn::Problem;
 
 constexpr int64_t kMostSize = 128, kSizeStep = 8;
+constexpr int64_t kTile = 128;  // queries, and keys, that the library's backward computes together
 constexpr float kOne = 1, kUnseen = std::numeric_limits<float>::lowest();
 
 std::atomic<int64_t> calls{0};
@@ -150,8 +153,24 @@ bool is_aligned(const View& v) {
   return aligned;
 }
 
+// Defects of versions of the library that are wrong results or faults, not refusals;
+// docs/providers.md names the reports. Null if this call meets none.
+const char* defect(const AttentionSizes& n, bool causal, bool backward) {
+  const size_t version = cudnn::api().GetVersion();
+  if (version == 91000 || version == 91001) {
+    return "attention of cuDNN 9.10.0 and 9.10.1 has known bugs";
+  }
+  if (version >= 91300 && version < 91500 && !causal && n.keys > 1024 && user_call_captured()) {
+    return "cuDNN 9.13 and 9.14 fault in graphs with more than 1024 keys without causal";
+  }
+  if (backward && (n.queries % kTile != 0 || n.keys % kTile != 0)) {
+    return "cuDNN's gradients may be NaN unless queries and keys are multiples of 128";
+  }
+  return nullptr;
+}
+
 template <class Call>
-bool usable(const Call& a, const AttentionSizes& n, std::string& why) {
+bool usable(const Call& a, const AttentionSizes& n, bool backward, std::string& why) {
   if (!cudnn::missing().empty()) {
     why = cudnn::missing();
     return false;
@@ -159,15 +178,21 @@ bool usable(const Call& a, const AttentionSizes& n, std::string& why) {
   if (a.q.dtype != DType::f16 && a.q.dtype != DType::bf16) {
     return refuse(why, "cuDNN has attention of f16 and bf16 only");
   }
-  if (a.visible.mask || a.dropout.p > 0) {
-    return refuse(why, "masks and dropout run on our kernels");
+  if (a.visible.mask) {
+    return refuse(why, "cuDNN adds a mask: -inf and rows without keys depend on its version");
+  }
+  if (a.dropout.p > 0) {
+    return refuse(why, "cuDNN drops other weights than our generator says");
   }
   if (n.size % kSizeStep != 0 || n.value_size % kSizeStep != 0 || n.size > kMostSize ||
       n.value_size > kMostSize) {
     return refuse(why, "cuDNN wants head sizes that are multiples of 8 up to 128");
   }
-  if (n.batch * n.heads * n.queries * n.keys * n.size * n.value_size == 0) {
+  if (std::min({n.batch, n.heads, n.queries, n.keys, n.size, n.value_size}) == 0) {
     return refuse(why, "an operand is empty");
+  }
+  if (const char* reason = defect(n, a.visible.causal, backward)) {
+    return refuse(why, reason);
   }
   const bool aligned = is_aligned(a.q) && is_aligned(a.k) && is_aligned(a.v) && is_aligned(a.out);
   return aligned || refuse(why, "heads are not contiguous, or not aligned to 16 bytes");
@@ -181,7 +206,7 @@ bool counted(bool done) {
 }  // namespace
 
 bool library_attention(const AttentionForward& a, const AttentionSizes& n, std::string& why) {
-  if (!usable(a, n, why)) {
+  if (!usable(a, n, false, why)) {
     return false;
   }
   const auto scale = static_cast<float>(a.scale);
@@ -200,7 +225,7 @@ bool library_attention(const AttentionForward& a, const AttentionSizes& n, std::
 }
 
 bool library_attention(const AttentionBackward& a, const AttentionSizes& n, std::string& why) {
-  if (!usable(a, n, why)) {
+  if (!usable(a, n, true, why)) {
     return false;
   }
   if (!a.dq || !a.dk || !a.dv || !is_aligned(a.dq) || !is_aligned(a.dk) || !is_aligned(a.dv) ||

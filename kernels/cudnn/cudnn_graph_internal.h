@@ -114,10 +114,10 @@ struct Problem {
   bool keeps_nan = false;  // the engine must propagate NaN strictly
 };
 
-// Starts the problem on the current stream. Returns false and does nothing if the library has no
-// plan for it, or an operand in memory does not begin at a multiple of kTensorBytes; `why` then
-// says why. REQUIRES: missing() is empty. Throws Error if the execution of a plan fails. May be
-// called by several threads, and while a stream is captured.
+// Starts the problem on the current stream. Returns false and does nothing if the library does not
+// start or has no plan for it, or an operand in memory does not begin at a multiple of kTensorBytes
+// or has 2^31 elements or more; `why` then says why. REQUIRES: missing() is empty. Throws Error if
+// the execution of a plan fails. May be called by several threads, and while a stream is captured.
 bool run(const Problem& problem, std::string& why);
 
 int64_t plans_made();  // by this process; a problem that is known makes none

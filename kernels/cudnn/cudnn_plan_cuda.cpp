@@ -4,6 +4,7 @@
 // by two threads at once. The lock is held while work is queued, not while it runs.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/stream.h>
+#include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,6 +43,15 @@ struct KeyHash {
 // the graph had told them so.
 bool is_aligned(const Operand& o) {
   return o.by_value || reinterpret_cast<uintptr_t>(o.data) % kTensorBytes == 0;
+}
+
+// Several engines count elements in 32 bits and do not refuse more.
+bool is_countable(const Operand& o) {
+  int64_t last = 0;
+  for (int i = 0; i < o.sizes.size(); ++i) {
+    last += (o.sizes[i] - 1) * o.strides[i];
+  }
+  return last < std::numeric_limits<int32_t>::max();
 }
 
 Key key_of(const Problem& p) {
@@ -84,6 +95,22 @@ DeviceState& state_of(Device device) {
     state = std::make_unique<DeviceState>();
   }
   return *state;
+}
+
+// Makes a handle of the current device. A library that loads may still not start, for lack of
+// memory or of its other files: that is noted once.
+bool start(Handle& handle, std::string& why) {
+  const Status status = api().Create(&handle);
+  if (status == kSuccess) {
+    return true;
+  }
+  handle = nullptr;
+  why = text("cuDNN does not start: cudnnCreate: ", api().GetErrorString(status));
+  static std::atomic<bool> noted{false};
+  if (!noted.exchange(true)) {
+    send_notice(text(why, "; convolution, attention and norms run on Binade's own kernels"));
+  }
+  return false;
 }
 
 // Why an engine with these notes will not do; null if it will.
@@ -242,13 +269,15 @@ bool run(const Problem& problem, std::string& why) {
     why = text("cuDNN: an operand does not begin at a multiple of ", kTensorBytes, " bytes");
     return false;
   }
+  if (!std::ranges::all_of(problem.operands, is_countable)) {
+    why = "cuDNN: an operand has 2^31 elements or more";
+    return false;
+  }
   DeviceState& state = state_of(problem.device);
   const std::lock_guard lock(state.mutex);
   const RelaxedCapture relaxed;  // the library may load kernels, also when it first executes a plan
-  if (!state.handle) {
-    const Status status = api().Create(&state.handle);
-    check(status == kSuccess, problem.name, ": cudnnCreate failed: ", api().GetErrorString(status),
-          "; use the provider \"own\"");
+  if (!state.handle && !start(state.handle, why)) {
+    return false;
   }
   Plan& plan = plan_of(state, problem);
   if (plan.refusal.empty()) {
@@ -256,7 +285,7 @@ bool run(const Problem& problem, std::string& why) {
       execute(state.handle, problem, plan);
       return true;
     } catch (const Refusal& refusal) {
-      plan = refused(refusal.reason);
+      plan.refusal = refusal.reason;  // the plan lives on: captured graphs may run its kernels
     }
   }
   why = plan.refusal;

@@ -3,18 +3,14 @@
 // and with a file that does not exist. The graphs that it is given are compared with loops in
 // double, through the providers' names.
 #include <tests/kernels/conv/conv2d_case.h>
-#include <tests/kernels/cudnn/kept_workspaces.h>
+#include <tests/kernels/cudnn/cudnn_fixture.h>
 #ifdef BINADE_WITH_CUDA
-#include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/attention/cudnn_attention_internal.h>
-#include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/tuning.h>
-#include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/conv/cudnn_conv2d_internal.h>
-#include <binade/kernels/cuda/runtime_api_internal.h>
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
 #include <binade/kernels/norm/cudnn_norm_internal.h>
-#include <binade/kernels/norm/norm_provider.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,33 +18,6 @@
 
 namespace binade::kernels::cudnn_device_test {
 namespace {
-
-// The stand-in calls it, and a static library gives a program only what something refers to.
-cudaError_t (*volatile stand_in_allocates)(void**, size_t) = cudaMalloc;
-
-constexpr const char* kRefuses = "BINADE_FAKE_CUDNN_REFUSES";
-
-class CudnnTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (test_device().is_cpu() || !is_named(kCudnn)) {
-      GTEST_SKIP() << "BINADE_CUDNN_LIBRARY names no stand-in";
-    }
-    ASSERT_EQ(cudnn::missing(), "");
-    set_conv2d_provider("library");
-    keep_workspaces();
-    set_norm_provider("library");
-    set_attention_provider("library");
-  }
-  void TearDown() override {
-    set_conv2d_provider("own");
-    set_norm_provider("own");
-    set_attention_provider("own");
-    cudaDeviceSynchronize();
-    free_workspaces();
-    unsetenv(kRefuses);
-  }
-};
 
 class CudnnConv2d : public CudnnTest {
  protected:
@@ -162,38 +131,68 @@ TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
   EXPECT_EQ(library_conv2d_calls(), before);
 }
 
+// A convolution 1 x 1 that a graph records.
+struct RecordedConv2d {
+  StridedArray x, w, y;
+  View x_view, w_view, y_view;
+  explicit RecordedConv2d(int64_t width)
+      : x(DType::f32, {1, 3, 5, width}, kChannelsLast),
+        w(DType::f32, {2, 3, 1, 1}, kChannelsLast),
+        y(DType::f32, {1, 2, 5, width}, kChannelsLast) {
+    x.randomize(1, true);
+    w.randomize(2, true);
+    x_view = x.view(), w_view = w.view(), y_view = y.view();
+  }
+  void run() const { conv2d_forward({.x = x_view, .w = w_view, .y = y_view}); }
+  void expect_result() {
+    y.each([&](const std::vector<int64_t>& at) {
+      double sum = 0;
+      for (int64_t c = 0; c < 3; ++c) {
+        sum += x.get({0, c, at[2], at[3]}) * w.get({at[1], c, 0, 0});
+      }
+      EXPECT_EQ(y.get(at), sum);
+    });
+  }
+};
+
 // The first call of a problem may be inside a capture: plans are made there, too.
 TEST_F(CudnnConv2d, ACaptureRecordsThePlanAndReplaysIt) {
-  StridedArray x(DType::f32, {1, 3, 5, 9}, kChannelsLast),
-      w(DType::f32, {2, 3, 1, 1}, kChannelsLast);
-  StridedArray y(DType::f32, {1, 2, 5, 9}, kChannelsLast);
-  x.randomize(1, true);
-  w.randomize(2, true);
-  const View x_view = x.view(), w_view = w.view(), y_view = y.view();
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  set_current_stream(test_device(), stream);
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  RecordedConv2d conv(9);
   const int64_t before = library_conv2d_calls();
-  conv2d_forward({.x = x_view, .w = w_view, .y = y_view});
+  RecordedGraph graph([&] { conv.run(); });
   EXPECT_EQ(library_conv2d_calls(), before + 1);
-  cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-  cudaGraphExec_t ready = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&ready, graph, 0), cudaSuccess);
-  ASSERT_EQ(cudaGraphLaunch(ready, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  set_current_stream(test_device(), nullptr);
-  y.each([&](const std::vector<int64_t>& at) {
-    double sum = 0;
-    for (int64_t c = 0; c < 3; ++c) {
-      sum += x.get({0, c, at[2], at[3]}) * w.get({at[1], c, 0, 0});
-    }
-    EXPECT_EQ(y.get(at), sum);
-  });
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  cudaStreamDestroy(stream);
+  graph.replay();
+  conv.expect_result();
+}
+
+TEST_F(CudnnConv2d, ARecordedPlanOutlivesALaterRefusal) {
+  RecordedConv2d conv(10);
+  RecordedGraph graph([&] { conv.run(); });
+  const int64_t before = library_conv2d_calls();
+  setenv(kRefuses, "execution", 1);
+  conv.run();
+  EXPECT_EQ(library_conv2d_calls(), before);
+  fill({.y = conv.y_view, .value = -1});
+  graph.replay();
+  conv.expect_result();
+}
+
+TEST_F(CudnnTest, OperandsOfTwoToThePowerOf31ElementsAreRefused) {
+  alignas(16) float memory[4] = {};
+  const Dims sizes{2, int64_t{1} << 30, 1, 1};
+  cudnn::Problem problem{
+      .name = "test",
+      .device = test_device(),
+      .dtype = DType::f32,
+      .operands = {{cudnn::kFloat, sizes, {int64_t{1} << 30, 1, 1, 1}, memory}},
+      .options = {},
+      .build = [](cudnn::Graph&, const cudnn::Problem&) { throw cudnn::Refusal{"it was asked"}; }};
+  std::string why;
+  EXPECT_FALSE(cudnn::run(problem, why));
+  EXPECT_NE(why.find("2^31"), std::string::npos) << why;
+  problem.operands[0].strides[0] -= 2;  // the last element is the one before 2^31 - 1
+  EXPECT_FALSE(cudnn::run(problem, why));
+  EXPECT_NE(why.find("it was asked"), std::string::npos) << why;
 }
 
 // "auto" times the library among the others, and the table says what was chosen and why.
@@ -222,6 +221,23 @@ TEST_F(CudnnTest, AutoDecidesOncePerProblemAndSaysWhy) {
   EXPECT_TRUE(told) << "the table names what the library refused";
   set_tuning_file("");
   std::remove(path.c_str());
+}
+
+class StartOfCudnn : public CudnnTest {};
+
+// Alone in a process whose stand-in makes no handle; without one it is skipped.
+TEST_F(StartOfCudnn, ALibraryThatLoadsAndDoesNotStartIsNotedOnce) {
+  const char* refuses = std::getenv(kRefuses);
+  if (!refuses || std::string(refuses) != "start") {
+    GTEST_SKIP() << "the stand-in starts";
+  }
+  static int count = 0;
+  static std::string last;
+  set_notice_sink([](const std::string& notice) { ++count, last = notice; });
+  run({1, 3, 4, 5, 4, 3, 3, geometry(1, 1), DType::f32, true, true, true}, MathMode::precise);
+  EXPECT_EQ(library_conv2d_calls(), 0);
+  EXPECT_EQ(count, 1);
+  EXPECT_NE(last.find("cuDNN does not start"), std::string::npos) << last;
 }
 
 class MissingCudnn : public testing::Test {

@@ -1,16 +1,9 @@
-// Norms and attention by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of our own
-// kernels within rounding, and what the library does not do runs on them.
-#include <tests/kernels/attention/attention_problem.h>
-#include <tests/kernels/cudnn/kept_workspaces.h>
+// Norms by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of our own kernels within
+// rounding, and what the library does not do runs on them.
+#include <tests/kernels/cudnn/cudnn_fixture.h>
+#include <tests/kernels/support/array_values.h>
 #ifdef BINADE_WITH_CUDA
-#include <binade/kernels/attention/attention_provider.h>
-#include <binade/kernels/attention/cudnn_attention_internal.h>
-#include <binade/kernels/base/stream.h>
-#include <binade/kernels/base/vendor_library.h>
-#include <binade/kernels/cuda/runtime_api_internal.h>
-#include <binade/kernels/cudnn/cudnn_api_internal.h>
 #include <binade/kernels/norm/cudnn_norm_internal.h>
-#include <binade/kernels/norm/norm_provider.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -20,28 +13,9 @@
 namespace binade::kernels {
 namespace {
 
-cudaError_t (*volatile stand_in_allocates)(void**, size_t) = cudaMalloc;  // cudnn_device_test.cpp
+using CudnnNorm = CudnnTest;
 
-class CudnnNormTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (test_device().is_cpu() || !is_named(kCudnn)) {
-      GTEST_SKIP() << "BINADE_CUDNN_LIBRARY names no stand-in";
-    }
-    ASSERT_EQ(cudnn::missing(), "");
-    keep_workspaces();
-    set_norm_provider("library");
-    set_attention_provider("library");
-  }
-  void TearDown() override {
-    set_norm_provider("own");
-    set_attention_provider("own");
-    cudaDeviceSynchronize();
-    free_workspaces();
-  }
-};
-using CudnnNorm = CudnnNormTest;
-using CudnnAttention = CudnnNormTest;
+size_t count(const Dims& sizes) { return static_cast<size_t>(element_count(sizes)); }
 
 constexpr double kEps = 1e-5;
 
@@ -218,35 +192,24 @@ TEST_F(CudnnNorm, TheFirstRunningStatisticsOfACaptureAreOurs) {
   NormArrays& t = got.t;
   const View x = t.x.view(), weight = t.weight.view(), bias = t.bias.view(), y = t.y.view();
   const View mean = t.mean.view(), rstd = t.rstd.view(), variance = got.variance.view();
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  set_current_stream(test_device(), stream);
   const int64_t before = library_norm_calls();
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-  batch_norm_forward({.x = x,
-                      .weight = weight,
-                      .bias = bias,
-                      .y = y,
-                      .mean = mean,
-                      .rstd = rstd,
-                      .eps = kEps,
-                      .variance = variance});
-  cudaGraph_t graph = nullptr;
-  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  RecordedGraph graph([&] {
+    batch_norm_forward({.x = x,
+                        .weight = weight,
+                        .bias = bias,
+                        .y = y,
+                        .mean = mean,
+                        .rstd = rstd,
+                        .eps = kEps,
+                        .variance = variance});
+  });
   EXPECT_EQ(library_norm_calls(), before);
-  cudaGraphExec_t ready = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&ready, graph, 0), cudaSuccess);
-  ASSERT_EQ(cudaGraphLaunch(ready, stream), cudaSuccess);
-  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-  set_current_stream(test_device(), nullptr);
+  graph.replay();
   set_norm_provider("own");
   want.forward(false, false);
   for (int64_t c = 0; c < 3; ++c) {
     EXPECT_EQ(got.variance.get({c}), want.variance.get({c}));
   }
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  cudaStreamDestroy(stream);
 }
 
 TEST_F(CudnnNorm, BatchNormWithRunningStatisticsResidualAndRelu) {
@@ -300,9 +263,9 @@ TEST_F(CudnnNorm, ARefusedBatchNormIsOursToTheLastBit) {
   for (const char* refusal : {"running", "strict_nan", "execution"}) {
     BatchNormStep got(DType::f16, {2, 3, height++, 6}, {0, 2, 3, 1}), want = got;
     const int64_t before = library_norm_calls();
-    setenv("BINADE_FAKE_CUDNN_REFUSES", refusal, 1);
+    setenv(kRefuses, refusal, 1);
     got.forward(true, true);
-    unsetenv("BINADE_FAKE_CUDNN_REFUSES");
+    unsetenv(kRefuses);
     EXPECT_EQ(library_norm_calls(), before) << refusal;
     set_norm_provider("own");
     want.forward(true, true);
@@ -349,27 +312,6 @@ TEST_F(CudnnNorm, WhatTheLibraryDoesNotWriteIsOurs) {
                       .eps = kEps,
                       .mean_rest = rest_view});
   EXPECT_EQ(library_norm_calls(), before);
-}
-
-TEST_F(CudnnAttention, ForwardAndBackwardCausalOrNot) {
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    for (const bool causal : {false, true}) {
-      const int64_t before = library_attention_calls();
-      check_case({.n = {2, 3, 9, 9, 16, 16}, .causal = causal}, dtype);
-      check_case({.n = {1, 2, 5, 11, 8, 24}, .causal = causal}, dtype);
-      EXPECT_EQ(library_attention_calls(), before + 4);
-    }
-  }
-}
-
-TEST_F(CudnnAttention, MasksDropoutOddSizesAndWideDtypesAreOurs) {
-  const int64_t before = library_attention_calls();
-  check_case({.n = {1, 2, 6, 7, 8, 8}, .mask = Mask::add}, DType::f16);
-  check_case({.n = {1, 2, 6, 7, 8, 8}, .dropout = 0.25}, DType::f16);
-  check_case({.n = {1, 2, 6, 7, 8, 8}, .model_order = true}, DType::f16);  // gaps of 3
-  check_case({.n = {1, 2, 6, 7, 12, 8}}, DType::f16);
-  check_case({.n = {1, 2, 6, 7, 8, 8}}, DType::f32);
-  EXPECT_EQ(library_attention_calls(), before);
 }
 
 }  // namespace

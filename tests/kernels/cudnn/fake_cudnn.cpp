@@ -5,8 +5,10 @@
 // much workspace, use Winograd) before those that it may take; the former fail when they run.
 // BINADE_FAKE_CUDNN_REFUSES in the environment names what it has no engine for when it is asked:
 // relu, bias, attention, norm, running, strict_nan or all; or execution: then it refuses to execute
-// plans. BINADE_FAKE_CUDNN_VARIANCE is what the running variance is made of: unbiased (the
-// default), biased, or another word for neither.
+// plans; or start: then it makes no handle. BINADE_FAKE_CUDNN_VARIANCE is what the running variance
+// is made of: unbiased (the default), biased, or another word for neither.
+// BINADE_FAKE_CUDNN_VERSION is its version number. The kernels of a plan end with it: what is
+// queued or in a graph then writes nothing.
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
 
@@ -253,7 +255,10 @@ using namespace fake;  // NOLINT: the calls below are global
 
 extern "C" {
 
-size_t cudnnGetVersion() { return 91900; }
+size_t cudnnGetVersion() {
+  const char* number = std::getenv("BINADE_FAKE_CUDNN_VERSION");
+  return number ? static_cast<size_t>(std::atoi(number)) : 91900;
+}
 const char* cudnnGetErrorString(Status status) {
   return status == kBadParam            ? "CUDNN_STATUS_BAD_PARAM"
          : status == kMisalignedPointer ? "CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER"
@@ -266,6 +271,10 @@ void cudnnGetLastErrorString(char* message, size_t bytes) {
 }
 
 Status cudnnCreate(Handle* handle) {
+  const char* refused = std::getenv("BINADE_FAKE_CUDNN_REFUSES");
+  if (refused && std::strstr(refused, "start")) {
+    return refuse(kExecutionFailed, "no handle");
+  }
   if (!may_load()) {
     return refuse(kExecutionFailed, "a handle was made during a capture");
   }
@@ -366,12 +375,16 @@ Status cudnnBackendExecute(Handle handle, Descriptor plan_descriptor, Descriptor
     return refuse(kMisalignedPointer, problem);
   }
   const bool strict = is_strict(plan.engine);
+  const std::weak_ptr<Object> alive = static_cast<Slot*>(plan_descriptor)->object;
   return host::enqueue_kernel({.name = "cudnnBackendExecute",
                                .grid = dim3(1),
                                .block = dim3(1),
                                .stream = handle->stream},
-                              [graph, memory, strict] { compute(*graph, memory, strict); }) ==
-                 cudaSuccess
+                              [graph, memory, strict, alive] {
+                                if (!alive.expired()) {
+                                  compute(*graph, memory, strict);
+                                }
+                              }) == cudaSuccess
              ? kSuccess
              : refuse(kExecutionFailed, "the launch");
 }
