@@ -17,7 +17,7 @@ import fast
 import report
 import right
 import why
-from stage import Failed, Programs, Skipped, Stage, base_environment, find_tool
+from stage import Failed, Programs, Skipped, Stage, base_environment, device_line, find_tool
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALL_SECONDS = 530  # the tar and the start of the script take the rest of 9 minutes
@@ -110,8 +110,7 @@ def missing_device(options, programs):
     text = done.stdout.decode(errors="replace")
     if done.returncode != 0:
         raise CannotStart(f"exit {done.returncode}: {text.strip()[-500:] or 'no output'}")
-    kind = options.device.split(":")[0]
-    if re.search(rf"^{kind}(:\d+)?\s+.*compute capability", text, re.M):
+    if re.search(device_line(options.device), text, re.M):
         return ""
     mode = re.search(r"^mode\s+(.*)$", text, re.M)
     return mode.group(1) if mode else text.strip()[-300:]

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from stage import Failed, Skipped, find_tool
+from stage import Failed, Skipped, device_line, find_tool
 import worker
 
 OPTIM_TESTS = ("optimizer", "optimizers", "loss_scaler", "clip", "precision_truths", "schedule", "device_step")
@@ -34,7 +34,7 @@ def missing_tools(options):
 
 def doctor(stage):
     text = stage.run(stage.programs.command("binade") + ["doctor"])
-    found = re.search(r"^(?:cuda|emulated)(?::0)?\s+(.*compute capability.*)$", text, re.M)
+    found = re.search(device_line(stage.options.device), text, re.M)
     stage.figures["device"] = found.group(1).strip() if found else "unknown"
     driver = re.search(r"^driver\s+(.*)$", text, re.M)
     stage.figures["driver"] = driver.group(1) if driver else "unknown"

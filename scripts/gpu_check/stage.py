@@ -60,6 +60,12 @@ def find_tool(name):
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join(more))
 
 
+def device_line(device):
+    """A pattern of the doctor's line about this device; number 0 may go without its number."""
+    kind, _, number = device.partition(":")
+    return rf"^{kind}{'(?::0)?' if number in ('', '0') else ':' + number}\s+(.*compute capability.*)$"
+
+
 def base_environment(options):
     environment = dict(os.environ)
     environment["BINADE_TEST_DEVICE"] = options.device

@@ -3,11 +3,9 @@
 that only pretend."""
 import json
 import os
-import shutil
-import subprocess
+import re
 import sys
 import tarfile
-import tempfile
 import time
 import types
 import unittest
@@ -16,6 +14,7 @@ SCRIPTS = os.path.abspath(sys.argv[1])
 sys.path.insert(0, os.path.join(SCRIPTS, "gpu_check"))
 sys.dont_write_bytecode = True
 
+import pretended  # noqa: E402
 import fast  # noqa: E402
 import main as check  # noqa: E402
 import report  # noqa: E402
@@ -23,96 +22,8 @@ import stage as stages  # noqa: E402
 import why  # noqa: E402
 import worker  # noqa: E402
 
-# A bundle's programs: what they print follows from their arguments and from files beside them.
-PROGRAMS = r"""#!/bin/sh
-here=$(dirname "$0")
-case $1 in
-  binade) [ "$2" = doctor ] && echo "mode           pretended" && echo "emulated       a card, compute capability 9.0" ;;
-  cuda_conformance)
-    [ "$2" = --json ] && echo '{"passed": 3, "failed": 0, "skipped": 1, "checks": []}' >"$3"
-    echo "3 passed, 0 failed, 1 skipped" ;;
-  tests)
-    [ -e "$here/hang" ] && exec sleep 60
-    if [ -e "$here/fail" ] && [ "$GTEST_SHARD_INDEX" = 1 ]; then
-      echo "[  FAILED  ] Gemm.IsRight (3 ms)"; echo "[  PASSED  ] 4 tests."; exit 1
-    fi
-    [ -e "$here/crash" ] && { echo "crashed in Conv.IsRight"; kill -SEGV $$; }
-    echo "[  PASSED  ] 5 tests." ;;
-  parity_runner) echo "7 passed, 0 failed" ;;
-  gpu_ceilings) echo '{"processors": 4, "hardware": false, "ceilings": [{"name": "mma", "unit": "FLOP", "per_clock": 2, "per_second": 3, "gigahertz": 1}]}' ;;
-  kernel_bench)
-    case " $* " in
-      *" --serve "*)
-        while read -r verb key kernel rest; do
-          case $verb in
-            prepare) case "$kernel $key" in
-              sort*) echo '{"error": "no sort today"}' ;;
-              *library) echo '{"error": "no library here"}' ;;
-              *) echo "{\"key\": \"$key\", \"bytes\": 800, \"flops\": 10, \"calls\": 1}" ;;
-              esac ;;
-            sample) [ "$key" = copy ] && echo '{"seconds": 0.5}' || echo '{"seconds": 1}' ;;
-            drop) echo '{"dropped": 2}' ;;
-          esac
-        done ;;
-      *) echo '{"kernel": "x"}' ;;
-    esac ;;
-  step_bench)
-    case " $* " in
-      *" --train "*) echo '{"losses": [4.5, 1.5], "mean_loss": 1.25, "skipped_steps": 0}' ;;
-      *" --serve "*)
-        echo '{"ready": true}'
-        milliseconds=40; case " $* " in *" fp16 "*) milliseconds=20 ;; esac
-        while read -r verb; do echo "{\"milliseconds\": $milliseconds}"; done
-        echo '{"peak_bytes": 3000000, "reserved_bytes": 4000000, "graph_replays": 2}' ;;
-      *) echo '{"milliseconds": 1}' ;;
-    esac ;;
-  *) echo "no program $1" >&2; exit 2 ;;
-esac
-"""
 
-
-class Bundle:
-    """A folder with gpu-check and pretended programs."""
-
-    def __init__(self, *facts):
-        self.folder = tempfile.mkdtemp()
-        shutil.copy(os.path.join(SCRIPTS, "gpu-check"), self.folder)
-        shutil.copytree(os.path.join(SCRIPTS, "gpu_check"), os.path.join(self.folder, "gpu_check"),
-                        ignore=shutil.ignore_patterns("__pycache__"))
-        path = os.path.join(self.folder, "gpu-programs")
-        with open(path, "w") as file:
-            file.write(PROGRAMS)
-        os.chmod(path, 0o755)
-        for name in facts:
-            open(os.path.join(self.folder, name), "w").close()
-        self.out = os.path.join(self.folder, "results")
-
-    def run(self, *words, path=None, tools=""):
-        environment = dict(os.environ, GPU_CHECK_TOOLS=tools, **({"PATH": path} if path else {}))
-        done = subprocess.run([os.path.join(self.folder, "gpu-check"), "--device", "emulated", "--out", self.out, *words],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
-                              env=environment, stdin=subprocess.DEVNULL)
-        return done.returncode, done.stdout
-
-    def result(self, name):
-        with open(os.path.join(self.out, name)) as file:
-            return json.load(file)
-
-    def close(self):
-        shutil.rmtree(self.folder)
-
-
-class GpuCheckTest(unittest.TestCase):
-    def bundle(self, *facts):
-        made = Bundle(*facts)
-        self.addCleanup(made.close)
-        return made
-
-    def folder(self):
-        made = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, made)
-        return made
-
+class GpuCheckTest(pretended.Test):
     # Arguments and plan.
     def test_a_plan_fits_the_time_of_a_call(self):
         for call, of_call in check.PLAN.items():
@@ -250,23 +161,6 @@ class GpuCheckTest(unittest.TestCase):
         with open(os.path.join(tools, "asked")) as file:
             self.assertIn("--clock-control none", file.read())
 
-    def test_without_python(self):
-        bundle, tools = self.bundle(), self.folder()
-        for name in ("sh", "dirname", "tail", "grep", "sed", "tee", "tr", "cat", "head", "nproc", "timeout", "mkdir", "tar",
-                     "gzip", "wc", "sleep", "ls"):
-            path = shutil.which(name)
-            if path:
-                os.symlink(path, os.path.join(tools, name))
-        status, output = bundle.run(path=tools)
-        self.assertEqual(status, 0, output)
-        self.assertIn("no python3 here", output)
-        self.assertRegex(output, r"passed +kernels")
-        self.assertRegex(output, r"skipped +memcheck +no compute-sanitizer")
-        self.assertRegex(output, r"passed +step-resnet50-fp32--graph")
-        with open(os.path.join(bundle.folder, "fail"), "w"):
-            status, output = bundle.run("right", path=tools)
-        self.assertEqual(status, 1 if int(subprocess.run(["nproc"], stdout=subprocess.PIPE).stdout) > 1 else 0, output)
-
     # Merging and the tar.
     def test_calls_of_two_commits_are_noted(self):
         calls = {name: {"call": name, "date": name, "commit": commit, "device": "card", "driver": "1",
@@ -303,6 +197,14 @@ class GpuCheckTest(unittest.TestCase):
                 self.assertIn(b"bytes left out", log)
 
     # Parts.
+    def test_the_line_of_a_device(self):
+        lines = ("cuda           A, compute capability 9.0\ncuda:1         B, compute capability 8.0\n"
+                 "cuda:11        C, compute capability 7.5\nauto device    cuda\n")
+        for device, name in (("cuda", "A"), ("cuda:0", "A"), ("cuda:1", "B"), ("cuda:11", "C"), ("cuda:2", None),
+                             ("emulated", None)):
+            found = re.search(stages.device_line(device), lines, re.M)
+            self.assertEqual(found and found.group(1)[0], name, device)
+
     def test_turns_and_ratios(self):
         calls = []
 
