@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace binade::kernels {
+namespace binade::kernels::cudnn_attention_device_test {
 namespace {
 
 class CudnnAttention : public CudnnTest {
@@ -123,5 +123,5 @@ TEST_F(CudnnAttention, TheTableNamesTheReason) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::cudnn_attention_device_test
 #endif

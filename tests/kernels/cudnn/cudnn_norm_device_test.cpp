@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace binade::kernels {
+namespace binade::kernels::cudnn_norm_device_test {
 namespace {
 
 using CudnnNorm = CudnnTest;
