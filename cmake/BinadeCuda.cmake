@@ -58,15 +58,13 @@ function(binade_cuda_sources target folder)
     if(kernels OR host)
       # Separate object libraries, because the kernel tests link them in sanitized variants.
       set(BINADE_HOST_KERNELS ${kernels} PARENT_SCOPE)
-      set(executor ${host})
-      list(FILTER executor EXCLUDE REGEX "/(queue|runtime_[a-z_]+)\\.cpp$")
-      list(REMOVE_ITEM host ${executor})  # what is left is the fake of the CUDA runtime
-      set(BINADE_HOST_EXECUTOR ${executor} PARENT_SCOPE)
+      list(FILTER host INCLUDE REGEX "${binade_fake_runtime}")
       set(object ${target}_host)
-      binade_host_objects(${object} "${kernels}" "${executor}" "${host};${runtime}")
-      foreach(part kernels executor runtime)
-        target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}_${part}>)
-        set_property(GLOBAL APPEND PROPERTY binade_objects $<TARGET_OBJECTS:${object}_${part}>)
+      binade_host_objects(${object} "${kernels}" "${host};${runtime}")
+      binade_host_executor(plain executor)
+      foreach(part ${object}_kernels ${object}_runtime ${executor})
+        target_sources(${target} PRIVATE $<TARGET_OBJECTS:${part}>)
+        set_property(GLOBAL APPEND PROPERTY binade_objects $<TARGET_OBJECTS:${part}>)
       endforeach()
     else()
       target_sources(${target} PRIVATE ${runtime})
@@ -88,39 +86,72 @@ function(binade_host_kernels target)
     RULE_LAUNCH_COMPILE "sh '${PROJECT_SOURCE_DIR}/cmake/drop_patch_entries.sh'")
 endfunction()
 
-# binade_host_objects(NAME KERNELS EXECUTOR RUNTIME [KERNEL_OPTIONS ...] [EXECUTOR_OPTIONS ...]): object
-# libraries NAME_kernels, NAME_executor and NAME_runtime for host execution, each where it has sources. The
-# executor itself is never instrumented: it checks what it touches by itself and would be several times
-# slower.
-function(binade_host_objects name kernels executor runtime)
-  cmake_parse_arguments(arg "" "" "KERNEL_OPTIONS;EXECUTOR_OPTIONS" ${ARGN})
+# Frames tell calls of a helper apart (call_path); code that one call must not be copied to two places.
+set(binade_host_frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
+
+# binade_host_flags(TARGET): what all sources of host execution need.
+function(binade_host_flags target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE ${BINADE_INCLUDE_DIR})
+  target_compile_definitions(${target} PRIVATE BINADE_WITH_CUDA BINADE_HOST_EXECUTION)
+  target_link_libraries(${target} PRIVATE binade_flags)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# The sources in kernels/host that are the fake of the CUDA runtime; the others are the executor.
+set(binade_fake_runtime "/(queue|runtime_[a-z_]+)\\.cpp$")
+
+# binade_host_executor(VARIANT VARIABLE): the object library of the executor in the variant, for all who link
+# it: the product, the tests and the lab's archives. plain has no checks but its own, asan works with
+# AddressSanitizer, race has the race detector, and ucontext is plain with the context switch of machines other
+# than x86-64. The executor itself is never instrumented: it checks what it touches by itself and would be
+# several times slower.
+function(binade_host_executor variant variable)
+  set(target binade_executor_${variant})
+  set(${variable} ${target} PARENT_SCOPE)
+  if(TARGET ${target})
+    return()
+  endif()
+  set(options_plain)
+  set(options_asan -DBINADE_HOST_ASAN)
+  set(options_race -DBINADE_HOST_RACE)
+  set(options_ucontext -DBINADE_HOST_UCONTEXT)
+  binade_glob(sources ${PROJECT_SOURCE_DIR}/kernels/host/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "${binade_fake_runtime}")
+  add_library(${target} OBJECT ${sources})
+  binade_host_flags(${target})
+  # Lines are named in kernels, which bring their own debug information; Debug is for gdb.
+  target_compile_options(${target} PRIVATE -O2 ${binade_host_frames} ${options_${variant}}
+    $<$<CONFIG:Debug>:-g> $<$<CONFIG:Release>:-g0>)
+  set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)  # the lab's archives have it
+  binade_precompile(${target})
+  binade_unity(${target})
+endfunction()
+
+# binade_host_objects(NAME KERNELS RUNTIME [KERNEL_OPTIONS ...]): object libraries NAME_kernels and NAME_runtime
+# for host execution, each where it has sources.
+function(binade_host_objects name kernels runtime)
+  cmake_parse_arguments(arg "" "" "KERNEL_OPTIONS" ${ARGN})
   set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)  # of this directory only
   set(parts)
-  foreach(part kernels executor runtime)
+  foreach(part kernels runtime)
     if(NOT ${part})
       continue()
     endif()
     list(APPEND parts ${part})
     add_library(${name}_${part} OBJECT ${${part}})
-    target_compile_features(${name}_${part} PRIVATE cxx_std_20)
-    target_include_directories(${name}_${part} PRIVATE ${BINADE_INCLUDE_DIR})
-    target_compile_definitions(${name}_${part} PRIVATE BINADE_WITH_CUDA BINADE_HOST_EXECUTION)
-    target_link_libraries(${name}_${part} PRIVATE binade_flags)
-    set_target_properties(${name}_${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    binade_host_flags(${name}_${part})
   endforeach()
   set(debug $<IF:$<CONFIG:Debug>,-g,-g1>)  # the executor names source lines
   # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
-  # Frames tell calls of a helper apart (call_path); code that one call must not be copied to two places.
-  set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
-  set(options_kernels -fno-strict-aliasing -Wno-unknown-pragmas -Wno-maybe-uninitialized ${frames}
+  set(options_kernels -fno-strict-aliasing -Wno-unknown-pragmas -Wno-maybe-uninitialized ${binade_host_frames}
     $<$<CXX_COMPILER_ID:GNU>:-fno-thread-jumps>
     $<$<NOT:$<CONFIG:Debug>>:-O1> ${debug} ${arg_KERNEL_OPTIONS})
   if(BINADE_DEVICE_NUMERICS)  # kernels/host/device_numerics.h
     list(APPEND options_kernels -include binade/kernels/host/device_numerics.h -DBINADE_DEVICE_NUMERICS "-DBINADE_HD=__attribute__((always_inline))"
       -Wno-attributes -mfma -ffp-contract=fast -fexpensive-optimizations)  # with -O1 the last one enables contraction
   endif()
-  set(options_executor -O2 ${frames} ${debug} ${arg_EXECUTOR_OPTIONS})
-  set(options_runtime ${options_executor})
+  set(options_runtime -O2 ${binade_host_frames} ${debug})
   foreach(part ${parts})
     target_compile_options(${name}_${part} PRIVATE ${options_${part}})
     if(part STREQUAL "kernels")

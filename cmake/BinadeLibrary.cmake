@@ -113,7 +113,6 @@ function(binade_library name)
 
   binade_cuda_sources(${target} ${name})
   set(BINADE_HOST_KERNELS ${BINADE_HOST_KERNELS} PARENT_SCOPE)
-  set(BINADE_HOST_EXECUTOR ${BINADE_HOST_EXECUTOR} PARENT_SCOPE)
 
   # -O3 in every build type: kernels at -O0 are too slow for tests, and inlining keeps instructions
   # of one set out of functions that the whole program shares. Nothing reads errno or the

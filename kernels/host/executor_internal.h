@@ -14,6 +14,9 @@
 
 namespace binade::kernels::host {
 
+// The least multiple of `to` that is not below `bytes`.
+constexpr size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
 constexpr int kMaxThreads = 1024;  // of a block
 constexpr int kMaxWarps = kMaxThreads / 32;
 constexpr size_t kMaxShared = 227 * 1024;

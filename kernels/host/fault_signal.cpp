@@ -1,5 +1,5 @@
-// After a fault a kernel continues in land(), on the stack of its fiber, which nothing else needs
-// any more. There the fault becomes an error like any other.
+// A fault of a kernel continues in land_fault(), on the stack of the kernel's fiber, which nothing
+// else needs any more. There it becomes an error like any other.
 #include <binade/kernels/host/fault_signal.h>
 #include <binade/kernels/host/findings_internal.h>
 
@@ -60,7 +60,7 @@ constexpr uintptr_t kFirstPage = 4096;
   die_with(x, *current_thread(x).fiber, key, std::move(finding));
 }
 
-[[noreturn]] void land() {
+[[noreturn]] void land_fault() {
   executor().quiet = true;
   end_with_fault(executor(), fault_of_kernel);
 }
@@ -109,12 +109,12 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   constexpr greg_t kWrite = 2;  // a bit of the error code of page faults
   fault.write = (signal == SIGSEGV || signal == SIGBUS) && (machine.gregs[REG_ERR] & kWrite) != 0;
   fault.instruction = reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
-  machine.gregs[REG_RIP] = reinterpret_cast<greg_t>(&land);
+  machine.gregs[REG_RIP] = reinterpret_cast<greg_t>(&land_fault);
   machine.gregs[REG_RSP] = static_cast<greg_t>(stack - 8);  // as after a call
 #else
   fault.write = false;  // not known
   fault.instruction = reinterpret_cast<const void*>(machine.pc);
-  machine.pc = reinterpret_cast<uintptr_t>(&land);
+  machine.pc = reinterpret_cast<uintptr_t>(&land_fault);
   machine.sp = stack;
 #endif
 }

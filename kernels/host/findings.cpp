@@ -49,7 +49,7 @@ std::string group_text(const Finding& finding) {
               finding.first.line.known() ? std::string() : finding.message);
 }
 
-void count(FindingGroup& group, uint64_t launch, const void* element) {
+void add_to(FindingGroup& group, uint64_t launch, const void* element) {
   ++group.finding.count;
   if (launch != group.last_launch) {
     group.last_launch = launch;
@@ -73,7 +73,7 @@ void add(const FindingKey* key, uint64_t launch, const void* element, Finding&& 
     if (!fresh) {
       FindingGroup& group = log.groups[known->second];
       group.finding.ended |= finding.ended;
-      count(group, launch, element);
+      add_to(group, launch, element);
       return;
     }
     log.groups.push_back({finding, {}, launch});
@@ -96,7 +96,7 @@ bool count_again(const FindingKey& key, const Executor& x, const void* element) 
   if (found == log.by_key.end()) {
     return false;
   }
-  count(log.groups[found->second], x.launch, element);
+  add_to(log.groups[found->second], x.launch, element);
   return true;
 }
 

@@ -11,8 +11,6 @@ namespace {
 constexpr size_t kPageBytes = 4096, kBufferAlignment = 256;
 constexpr int kGuardFill = 0xff, kSlackFill = 0xa5;
 
-size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
 // In the race build a guard can be read and written, so that a launch goes on.
 bool guards_fault() { return !has_race_detector(); }
 

@@ -13,8 +13,6 @@ constexpr size_t kLargestAlignment = 1024;  // of the arena
 constexpr size_t kBankLine = 128;           // an array begins in bank 0
 constexpr int kUninitialised = 0xff;        // NaN
 
-size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
 }  // namespace
 
 void forget_shared_arrays(Executor& x) {
