@@ -10,7 +10,7 @@ function(binade_classifier_test name)
   endif()
   binade_script_test(${stem} LABELS ${name} ${arg_LABELS}
     COMMAND ${python} ${arg_SCRIPT} $<TARGET_FILE:train_classifier> ${arg_ARGS})
-  set_tests_properties(system_${stem} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(system_${stem} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST 10)
 endfunction()
 
 # Loads a model and writes its inputs and outputs.
