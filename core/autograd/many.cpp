@@ -127,7 +127,7 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
     begin(*part);
     part->sequence = ++sequence;
     if (thread_state.precision) [[unlikely]] {
-      simulate_gradient(*part);
+      simulate_gradient(*part, static_cast<int>(k));
     }
     outputs[k] = Tensor(std::move(outputs[k]), Ref<Node>::adopt(part));
   }

@@ -4,9 +4,12 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/observer.h>
+#include <binade/core/precision/format_calls_internal.h>
 #include <binade/core/tensor/create.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 namespace binade {
 namespace {
@@ -20,6 +23,14 @@ struct Circumstances {
   Precision precision = detail::thread_state.precision ? detail::thread_state.precision->precision
                                                        : Precision::full();
   uint32_t label = detail::thread_state.label;
+  std::optional<FormatCalls> calls = calls_now();
+  std::shared_ptr<ScaleTape> scales = std::make_shared<ScaleTape>();  // of the first run
+
+ private:
+  static std::optional<FormatCalls> calls_now() {
+    const PrecisionScope* scope = detail::thread_state.precision;
+    return scope && scope->calls ? std::optional(*scope->calls) : std::nullopt;
+  }
 };
 
 class Again {
@@ -28,7 +39,10 @@ class Again {
       : random_(std::exchange(generator(), then.random)),
         again_(std::exchange(detail::thread_state.recomputing, true)),
         precision_(then.precision),
-        label_(then.label) {}
+        label_(then.label),
+        scales_(*then.scales) {
+    precision_.calls = then.calls ? new FormatCalls(then.calls->resumed()) : nullptr;
+  }
   ~Again() {
     generator() = random_;
     detail::thread_state.recomputing = again_;
@@ -42,6 +56,7 @@ class Again {
   PrecisionScope precision_;
   LabelScope label_;
   GradGuard record_;
+  TakenScales scales_;
 };
 
 // Collects the tensors with a history that ops read while nothing is recorded: the tensors that a
@@ -72,7 +87,11 @@ class CaptureCollector final : public OpObserver {
 Tensor argument(const Tensor& x, bool wanted) {
   Tensor y = x.detach();
   if (!x.requires_grad()) {
-    return wanted ? y.require_grad() : y;
+    if (wanted) {
+      y.require_grad();
+      y.history()->argument = true;
+    }
+    return y;
   }
   return kArgument.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
 }
@@ -164,6 +183,7 @@ std::vector<Tensor> recompute_many(ManyToMany function, const std::vector<Tensor
     const NoGradGuard no_grad;
     CaptureCollector captured;
     const ObserverScope scope(captured);
+    const KeptScales scales(*segment.then.scales);
     outputs = run(segment.function, detached);
     segment.captured = captured.tensors();
   }

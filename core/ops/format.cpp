@@ -1,6 +1,7 @@
 // round_to_format and accumulated_matmul: the format lab.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/accumulated_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/format_internal.h>
 #include <binade/core/ops/format.h>
@@ -8,20 +9,6 @@
 
 namespace binade {
 namespace {
-
-struct DrawnRoundings {
-  uint64_t seed = 0, offset = 0;
-  Tensor advance = {};
-};
-
-// Random numbers for `count` roundings; none are taken where none are needed.
-DrawnRoundings draw_roundings(Rounding rounding, uint64_t count) {
-  if (rounding != Rounding::stochastic) {
-    return {};
-  }
-  Generator& source = generator();
-  return {source.seed, source.take(count), source.advance};
-}
 
 Tensor tensor_scale(const Tensor& x, const FormatScheme& scheme) {
   const NoGradGuard guard;
@@ -32,34 +19,8 @@ Tensor tensor_scale(const Tensor& x, const FormatScheme& scheme) {
       mul(reshape(cast(amax(abs(x.detach())), DType::f32), {1}), 1 / top));
 }
 
-// Accumulation as plain values.
-struct SumRule {
-  kernels::FormatGrid grid;
-  Rounding rounding;
-  kernels::SumOrder order;
-  int64_t chunk;
-};
-
-// y = a b; y is row-major.
-void accumulate_products(const Tensor& a, const Tensor& b, const Tensor& y, const SumRule& rule) {
-  const Tensor left = contiguous(a.detach()), right = contiguous(b.detach());
-  constexpr uint64_t kRoundings = 8;  // of a product at most (kernels/formats/formats.h)
-  const auto terms = static_cast<uint64_t>(y.numel()) * static_cast<uint64_t>(left.size(1));
-  const DrawnRoundings random = draw_roundings(rule.rounding, kRoundings * terms);
-  kernels::accumulate_matmul({.a = left,
-                              .b = right,
-                              .y = y,
-                              .grid = rule.grid,
-                              .rounding = rule.rounding,
-                              .order = rule.order,
-                              .chunk = rule.chunk,
-                              .seed = random.seed,
-                              .offset = random.offset,
-                              .advance = random.advance});
-}
-
 void round_in_blocks(const Tensor& x, const Tensor& y, const FormatScheme& scheme,
-                     const DrawnRoundings& random, const Tensor& scale) {
+                     const detail::DrawnRoundings& random, const Tensor& scale) {
   const int axis = x.dim() == 0 ? 0 : wrap_dim("round_to_format", scheme.axis, x.dim());
   int64_t inner = 1;
   for (int i = axis + 1; i < x.dim(); ++i) {
@@ -104,7 +65,8 @@ Tensor round_to_format(const Tensor& x_, const FormatScheme& scheme, const Tenso
                         (blocks && scheme.block_rule == kernels::BlockScale::nearest);
   const Tensor scale =
       scale_.defined() || !measures || x.numel() == 0 ? scale_ : tensor_scale(source, scheme);
-  const DrawnRoundings random = draw_roundings(scheme.rounding, static_cast<uint64_t>(x.numel()));
+  const detail::DrawnRoundings random =
+      detail::draw_roundings(scheme.rounding, static_cast<uint64_t>(x.numel()));
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
   if (blocks) {
     round_in_blocks(source, y, scheme, random, scale);
@@ -122,7 +84,7 @@ Tensor round_to_format(const Tensor& x_, const FormatScheme& scheme, const Tenso
 }
 
 Tensor accumulated_matmul(const Tensor& a_, const Tensor& b_, const Accumulation& sum) {
-  static constexpr Op kOp{"accumulated_matmul", OpClass::movement};
+  static constexpr Op kOp{"accumulated_matmul", OpClass::movement, true};
   const std::vector<Tensor> joined = detail::enter_joined(kOp, {a_, b_});
   const Tensor &a = joined[0], &b = joined[1];
   check_floating(kOp.name, a, b);
@@ -130,21 +92,7 @@ Tensor accumulated_matmul(const Tensor& a_, const Tensor& b_, const Accumulation
         " and b ", b.sizes(), ", expected [m, k] and [k, n]");
   check(sum.chunk > 0, kOp.name, ": got chunks of ", sum.chunk,
         ", expected a positive number of products");
-  const SumRule rule{sum.format.grid(), sum.rounding, sum.order, sum.chunk};
-  Tensor y = empty({a.size(0), b.size(1)}, a.dtype(), a.device());
-  accumulate_products(a, b, y, rule);
-  return kOp.record(
-      {a, b}, y, save(a, b),
-      [rule](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
-        Tensor da = needs.out(0), db = needs.out(1);
-        if (da.defined()) {  // dy b^T
-          accumulate_products(dy, transpose(b, 0, 1), da, rule);
-        }
-        if (db.defined()) {  // a^T dy
-          accumulate_products(transpose(a, 0, 1), dy, db, rule);
-        }
-        return {da, db};
-      });
+  return detail::accumulated_product(kOp, a, b, sum);
 }
 
 }  // namespace binade

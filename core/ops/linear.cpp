@@ -3,6 +3,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/accumulated_internal.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/feedforward_internal.h>
@@ -31,6 +32,9 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
     const int64_t rows = element_count(sizes, "linear");
     sizes[x.dim() - 1] = w.size(0);
     return reshape(linear(reshape(x, {rows, x.size(-1)}), w, b, activation), sizes);
+  }
+  if (const Accumulation* sum = detail::simulated_sum(kOp)) {
+    return activated(detail::accumulated_linear(kOp, x, w, b, *sum), activation);
   }
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
   KeptPacking packing(w);

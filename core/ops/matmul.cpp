@@ -3,6 +3,7 @@
 // of 0 and never a copy.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/accumulated_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
 #include <binade/core/tensor/create.h>
@@ -116,6 +117,9 @@ constexpr Op kMatmul{"matmul", OpClass::contraction, true};
 Tensor product(const Tensor& a_, const Tensor& b_) {
   auto [a, b] = kMatmul.enter(a_, b_);
   const Dims batch = broadcast_batches(a, b);
+  if (const Accumulation* sum = detail::simulated_sum(kMatmul)) {
+    return detail::accumulated_product(kMatmul, a, b, *sum);
+  }
   Dims sizes = batch;
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
@@ -257,6 +261,10 @@ Tensor add_product(const Op& op, int rank, const Tensor& input_, const Tensor& a
             broadcast_sizes(op.name, input.sizes(), sizes) == sizes,
         op.name, ": got an input of shape ", input.sizes(), ", expected one that broadcasts to ",
         sizes);
+  if (const Accumulation* sum = detail::simulated_sum(op)) {
+    const Tensor y = scaled(detail::accumulated_product(op, a, b, *sum), options.alpha);
+    return options.beta == 0 ? y : add(y, scaled(input, options.beta));
+  }
   Tensor y = addmm_forward(input, a, b, options);
   return op.record(
       {input, a, b}, y, save(when(b.requires_grad(), a), when(a.requires_grad(), b)),

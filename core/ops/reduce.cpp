@@ -2,6 +2,7 @@
 // all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/accumulated_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/reduce.h>
@@ -72,10 +73,14 @@ Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
         ", expected a floating dtype; convert with to()");
   const Dims kept = kept_sizes(op.name, x, dims);
   Tensor full = empty(kept, floating ? x.dtype() : DType::i64, x.device());
-  kernels::reduce_forward({.op = kind, .x = x, .y = full});
-  Tensor y = keepdim ? full : drop_reduced(op.name, full, dims);
   const double count =
       kind == Reduce::mean ? static_cast<double>(x.numel()) / static_cast<double>(full.numel()) : 1;
+  if (const Accumulation* sum = floating ? detail::simulated_sum(op) : nullptr) {
+    detail::accumulate_elements(x, full, count, *sum);
+  } else {
+    kernels::reduce_forward({.op = kind, .x = x, .y = full});
+  }
+  Tensor y = keepdim ? full : drop_reduced(op.name, full, dims);
   return op.record({x}, y, save(), [kept, sizes = x.sizes(), count](const Tensor& dy) -> Grads {
     Tensor spread = reshape(dy, kept);
     return {expand(count == 1 ? spread : div(spread, count), sizes)};

@@ -2,8 +2,10 @@
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/printable.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 
 namespace binade {
 namespace {
@@ -49,9 +51,23 @@ FormatScheme base_scheme(const std::string& name) {
   }
 }
 
+// The number after `prefix` in a word: 1 to `most`.
+int64_t number_after(const std::string& word, const char* prefix, int64_t most) {
+  int64_t number = 0;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + std::strlen(prefix), end, number);
+  check(error == std::errc() && stop == end && number > 0 && number <= most, "format scheme: got '",
+        printable(word), "', expected ", prefix, "1 to ", prefix, most);
+  return number;
+}
+
+bool is_rounding(const std::string& word) {
+  return word == "nearest" || word == "toward-zero" || word == "stochastic";
+}
+
 void add_word(FormatScheme& scheme, const std::string& word) {
   constexpr const char* kDelayed = "delayed=";
-  if (word == "nearest" || word == "toward-zero" || word == "stochastic") {
+  if (is_rounding(word)) {
     scheme.rounding = parse_rounding(word);
     return;
   }
@@ -59,11 +75,7 @@ void add_word(FormatScheme& scheme, const std::string& word) {
         "' for a scheme of blocks, expected nearest, toward-zero or stochastic");
   if (word.starts_with(kDelayed)) {
     constexpr int64_t kLongest = 4096;
-    const char* end = word.data() + word.size();
-    const auto [stop, error] =
-        std::from_chars(word.data() + std::strlen(kDelayed), end, scheme.history);
-    check(error == std::errc() && stop == end && scheme.history > 0 && scheme.history <= kLongest,
-          "format scheme: got '", printable(word), "', expected delayed=1 to delayed=", kLongest);
+    scheme.history = number_after(word, kDelayed, kLongest);
     set_scaling(scheme, FormatScaling::delayed);
     return;
   }
@@ -71,6 +83,35 @@ void add_word(FormatScheme& scheme, const std::string& word) {
         printable(word),
         "', expected nearest, toward-zero, stochastic, none, tensor, delayed or delayed=N");
   set_scaling(scheme, parse_format_scaling(word));
+}
+
+void add_word(Accumulation& sum, const std::string& word) {
+  constexpr const char *kChunks = "chunks=",
+                       *kOrders[] = {"sequential", "chunks", "pairwise", "kahan"};
+  constexpr int64_t kLongest = int64_t{1} << 40;
+  if (is_rounding(word)) {
+    sum.rounding = parse_rounding(word);
+    return;
+  }
+  if (word.starts_with(kChunks)) {
+    sum.order = kernels::SumOrder::chunks;
+    sum.chunk = number_after(word, kChunks, kLongest);
+    return;
+  }
+  const auto* found = std::find(std::begin(kOrders), std::end(kOrders), word);
+  check(found != std::end(kOrders), "accumulation: got the word '", printable(word),
+        "', expected sequential, chunks, chunks=N, pairwise, kahan, nearest, toward-zero or "
+        "stochastic");
+  sum.order = static_cast<kernels::SumOrder>(found - std::begin(kOrders));
+}
+
+// Calls f for every word after a slash.
+void for_each_word(const std::string& text, const auto& f) {
+  for (size_t slash = text.find('/'); slash != std::string::npos;) {
+    const size_t next = text.find('/', slash + 1);
+    f(text.substr(slash + 1, next - slash - 1));
+    slash = next;
+  }
 }
 
 // The format of a scheme as text. Saturation goes without saying where there is a scale.
@@ -90,13 +131,8 @@ std::string scaled_name(const FormatScheme& s) {
 }  // namespace
 
 FormatScheme format_scheme(const std::string& text) {
-  size_t slash = text.find('/');
-  FormatScheme scheme = base_scheme(text.substr(0, slash));
-  while (slash != std::string::npos) {
-    const size_t next = text.find('/', slash + 1);
-    add_word(scheme, text.substr(slash + 1, next - slash - 1));
-    slash = next;
-  }
+  FormatScheme scheme = base_scheme(text.substr(0, text.find('/')));
+  for_each_word(text, [&](const std::string& word) { add_word(scheme, word); });
   if (const size_t overflow = text.find("overflow="); overflow != std::string::npos) {
     scheme.format.overflow = base_scheme(text.substr(0, text.find('/'))).format.overflow;
   }
@@ -128,6 +164,23 @@ std::string to_string(const FormatScheme& s) {
     out += text("/delayed=", s.history);
   }
   return s.rounding == Rounding::nearest_even ? out : out + "/" + to_string(s.rounding);
+}
+
+Accumulation accumulation(const std::string& text) {
+  Accumulation sum{.format = number_format(text.substr(0, text.find('/')))};
+  for_each_word(text, [&](const std::string& word) { add_word(sum, word); });
+  return sum;
+}
+
+std::string to_string(const Accumulation& sum) {
+  std::string out = to_string(sum.format);
+  switch (sum.order) {
+    case kernels::SumOrder::sequential: break;
+    case kernels::SumOrder::chunks: out += text("/chunks=", sum.chunk); break;
+    case kernels::SumOrder::pairwise: out += "/pairwise"; break;
+    case kernels::SumOrder::kahan: out += "/kahan"; break;
+  }
+  return sum.rounding == Rounding::nearest_even ? out : out + "/" + to_string(sum.rounding);
 }
 
 FormatScaling parse_format_scaling(const std::string& name) {

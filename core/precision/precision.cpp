@@ -161,8 +161,10 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
   }
   const PrecisionRules* rules = scope.precision.rules.get();
   if (rules && rules->formats() && op.op_class == OpClass::contraction) {
+    const SimulatedFormats& formats = *rules->formats();
+    const int64_t call = formats.begin_call(op, scope);
     for (size_t i = 0; i < count; ++i) {
-      Tensor rounded = rules->formats()->rounded_input(op, i, *given[i], *inputs[i]);
+      Tensor rounded = formats.rounded_input({op, call, i}, *given[i], *inputs[i]);
       if (rounded.defined()) {
         casts[i] = std::move(rounded);
         inputs[i] = &casts[i];

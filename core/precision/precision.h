@@ -21,6 +21,7 @@ namespace binade {
 
 struct PrecisionRule;
 class CastCache;
+class FormatCalls;
 class PrecisionRules;
 class Tensor;
 
@@ -103,8 +104,8 @@ struct PrecisionScope {
   }
   ~PrecisionScope() {
     detail::thread_state.precision = before;
-    if (cache) [[unlikely]] {
-      drop_cache();
+    if (cache || calls) [[unlikely]] {
+      drop_caches();
     }
   }
   PrecisionScope(const PrecisionScope&) = delete;
@@ -113,10 +114,11 @@ struct PrecisionScope {
   Precision precision;
   const PrecisionScope* before;
   const PrecisionScope* root;
-  mutable CastCache* cache = nullptr;  // of the root; created at the first cast of a parameter
+  mutable CastCache* cache = nullptr;    // of the root; created at the first cast of a parameter
+  mutable FormatCalls* calls = nullptr;  // created at the first op with a delayed scale
 
  private:
-  void drop_cache() noexcept;
+  void drop_caches() noexcept;
 };
 
 // The casts that the outermost scope of this thread caches now.

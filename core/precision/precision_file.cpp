@@ -27,11 +27,18 @@ std::string string_of(const json& value, const std::string& key) {
   return value.get<std::string>();
 }
 
-PrecisionRule rule_of(const json& entry) {
-  check(entry.is_object(), "got ", entry.dump(),
-        ", expected an object with op, class, module and dtype");
-  PrecisionRule rule;
+// An entry of "overrides": in which dtype ops run, how they sum, or both.
+struct Override {
+  PrecisionRule rule = {};
   bool has_dtype = false;
+  std::optional<Accumulation> sum = {};
+};
+
+Override override_of(const json& entry) {
+  check(entry.is_object(), "got ", entry.dump(),
+        ", expected an object with op, class, module, and dtype or sums");
+  Override all;
+  PrecisionRule& rule = all.rule;
   for (const auto& [key, value] : entry.items()) {
     if (key == "op") {
       rule.op = string_of(value, key);
@@ -41,13 +48,27 @@ PrecisionRule rule_of(const json& entry) {
       rule.module = string_of(value, key);
     } else if (key == "dtype") {
       rule.dtype = parse_dtype(string_of(value, key));
-      has_dtype = true;
+      all.has_dtype = true;
+    } else if (key == "sums") {
+      all.sum = accumulation(string_of(value, key));
     } else {
-      fail("got the key '", key, "', expected op, class, module and dtype");
+      fail("got the key '", key, "', expected op, class, module, dtype and sums");
     }
   }
-  check(has_dtype, "has no dtype; expected fp32, fp16 or bf16");
-  return rule;
+  check(all.has_dtype || all.sum, "has no dtype; expected fp32, fp16 or bf16, or sums");
+  check(!all.sum || !rule.op_class, "got sums of a class, expected those of an op");
+  return all;
+}
+
+Precision with_override(const Precision& precision, const json& entry) {
+  const Override all = override_of(entry);
+  const Precision out = all.has_dtype ? precision.with({all.rule}) : precision;
+  if (!all.sum) {
+    return out;
+  }
+  FormatSchemes schemes = formats_of(out);
+  schemes.sums.push_back({.op = all.rule.op, .module = all.rule.module, .sum = *all.sum});
+  return with_formats(out, schemes);
 }
 
 FormatSchemes formats_of_json(const json& entry) {
@@ -85,14 +106,16 @@ Precision with_all(const json& whole, Precision precision) {
       continue;
     }
     if (key == "formats") {
-      precision = with_formats(precision, formats_of_json(value));
+      FormatSchemes schemes = formats_of_json(value);
+      schemes.sums = formats_of(precision).sums;
+      precision = with_formats(precision, schemes);
       continue;
     }
     check(key == "overrides" && value.is_array(), "got the key '", key,
           "', expected store, formats, or overrides with an array");
     for (size_t i = 0; i < value.size(); ++i) {
       try {
-        precision = precision.with({rule_of(value[i])});
+        precision = with_override(precision, value[i]);
       } catch (Error& error) {
         fail("overrides[", i, "]: ", error.what());
       }
@@ -142,8 +165,19 @@ std::string to_json(const Precision& precision) {
     }
     whole["overrides"].push_back(std::move(entry));
   }
-  if (const FormatSchemes formats = formats_of(precision); formats.any()) {
-    whole["formats"] = json_of(formats);
+  const FormatSchemes formats = formats_of(precision);
+  for (const AccumulationRule& rule : formats.sums) {
+    json entry{{"sums", to_string(rule.sum)}};
+    if (!rule.op.empty()) {
+      entry["op"] = rule.op;
+    }
+    if (!rule.module.empty()) {
+      entry["module"] = rule.module;
+    }
+    whole["overrides"].push_back(std::move(entry));
+  }
+  if (json given = json_of(formats); !given.empty()) {
+    whole["formats"] = std::move(given);
   }
   return whole.dump();
 }

@@ -1,5 +1,6 @@
 #include <binade/core/observe/label.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/kernels/base/error.h>
 
 #include <map>
@@ -51,9 +52,21 @@ void check_rule(const PrecisionRule& rule, const std::vector<OpInfo>& ops) {
   check(computes && rule.op_class != OpClass::movement, "precision rule: '",
         rule.op.empty() ? "movement" : rule.op,
         "' moves data only and follows its input; name an op that computes");
-  check(rule.module.find("..") == std::string::npos && !rule.module.starts_with('.') &&
-            !rule.module.ends_with('.'),
-        "precision rule: got the module '", rule.module, "', expected names joined by dots");
+  check_module_pattern(rule.module);
+}
+
+// Throws if the pattern fits none of the paths.
+void check_names_one(const std::string& module, const std::vector<std::string>& paths) {
+  bool fits = module.empty();
+  std::string names;
+  for (const std::string& path : paths) {
+    fits |= !path.empty() && matches_module(module, path);
+    if (!path.empty() && names.size() < 300) {
+      names += (names.empty() ? "" : ", ") + path;
+    }
+  }
+  check(fits, "precision rule: no module is named '", module, "'; the model has ",
+        names.empty() ? "none" : names);
 }
 
 }  // namespace
@@ -87,6 +100,14 @@ bool matches_module(std::string_view pattern, std::string_view path) {
   }
   return !path.empty() && matches_name(name, first_name(path, more_path)) &&
          matches_module(more_pattern, more_path);
+}
+
+bool matches_op(std::string_view pattern, std::string_view op) { return matches_name(pattern, op); }
+
+void check_module_pattern(std::string_view pattern) {
+  check(pattern.find("..") == std::string_view::npos && !pattern.starts_with('.') &&
+            !pattern.ends_with('.'),
+        "precision rule: got the module '", pattern, "', expected names joined by dots");
 }
 
 struct PrecisionRules::Found {
@@ -136,16 +157,12 @@ const PrecisionRule* PrecisionRules::find_module(std::string_view path) const {
 
 void PrecisionRules::check_modules(const std::vector<std::string>& paths) const {
   for (const PrecisionRule& rule : rules_) {
-    bool fits = rule.module.empty();
-    std::string names;
-    for (const std::string& path : paths) {
-      fits |= !path.empty() && matches_module(rule.module, path);
-      if (!path.empty() && names.size() < 300) {
-        names += (names.empty() ? "" : ", ") + path;
-      }
+    check_names_one(rule.module, paths);
+  }
+  if (formats_) {
+    for (const AccumulationRule& rule : formats_->schemes().sums) {
+      check_names_one(rule.module, paths);
     }
-    check(fits, "precision rule: no module is named '", rule.module, "'; the model has ",
-          names.empty() ? "none" : names);
   }
 }
 

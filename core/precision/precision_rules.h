@@ -5,6 +5,7 @@
 //
 //   {"store": "apex",
 //    "overrides": [{"op": "softmax", "dtype": "fp32"},
+//                  {"op": "linear", "sums": "f16/chunks=64"},
 //                  {"class": "norm", "module": "encoder.*", "dtype": "fp32"}],
 //    "formats": {"weights": "mxfp8", "gradients": "e5m2/tensor"}}
 #pragma once
@@ -34,6 +35,10 @@ std::string to_string(const PrecisionRule& rule);
 
 // True if the pattern matches the path or a path above it.
 bool matches_module(std::string_view pattern, std::string_view path);
+// True if a pattern of op names matches one: "*_pool2d".
+bool matches_op(std::string_view pattern, std::string_view op);
+// Throws unless the pattern is of names joined by dots.
+void check_module_pattern(std::string_view pattern);
 
 class SimulatedFormats;
 
@@ -53,7 +58,8 @@ class PrecisionRules {
   const PrecisionRule* find(const char* op, OpClass op_class, uint32_t module) const;
   // The last rule for all ops of a module: if it says f32, the module's parameters are kept in f32.
   const PrecisionRule* find_module(std::string_view path) const;
-  // Throws if a rule names a module that none of the paths contains.
+  // Throws if a rule, or one of the sums of formats(), names a module that none of the paths
+  // contains.
   void check_modules(const std::vector<std::string>& paths) const;
 
  private:

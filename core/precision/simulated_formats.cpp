@@ -1,114 +1,139 @@
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/autograd/node.h>
 #include <binade/core/autograd/op.h>
-#include <binade/core/device/graph.h>
-#include <binade/core/ops.h>
-#include <binade/core/ops/detail/format_internal.h>
+#include <binade/core/observe/label.h>
 #include <binade/core/ops/format.h>
+#include <binade/core/precision/format_calls_internal.h>
+#include <binade/core/precision/format_histories_internal.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/core/precision/simulated_formats.h>
-#include <binade/core/tensor/create.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
 #include <string_view>
-#include <tuple>
 
 namespace binade {
 namespace {
 
-constexpr int kGradientPlace = -1;  // an index that no input has
-constexpr int kImageRank = 4;       // [N, C, H, W] and [O, C, H, W]
-
-bool is_product_of_two(std::string_view op) {
-  return op == "matmul" || op == "bmm" || op == "addmm" || op == "outer";
-}
+constexpr int kImageRank = 4;  // [N, C, H, W] and [O, C, H, W]
 
 // The dimension over which the product sums.
 int summed_axis(std::string_view op, int index, const Tensor& x) {
   if (x.dim() == kImageRank && op.starts_with("conv")) {
     return 1;
   }
-  const int right = op == "addmm" ? 2 : 1;
-  return is_product_of_two(op) && index == right && x.dim() >= 2 ? -2 : -1;
+  const int right = op == "matmul" ? 1 : op == "addmm" || op == "baddbmm" ? 2 : -1;
+  return index == right && x.dim() >= 2 ? -2 : -1;
+}
+
+bool is_summed(std::string_view op) {
+  const std::vector<std::string>& all = summed_ops();
+  return std::find(all.begin(), all.end(), op) != all.end();
+}
+
+// Ops whose sums are those of other ops, which the rules see too.
+bool is_made_of_others(std::string_view op) { return op == "einsum" || op == "feedforward"; }
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    out += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  return out;
+}
+
+void check_sums(const AccumulationRule& rule) {
+  check(rule.sum.chunk > 0, "sums: got chunks of ", rule.sum.chunk,
+        ", expected a positive number of products");
+  check_module_pattern(rule.module);
+  bool known = rule.op.empty();
+  for (const OpInfo& op : op_classes()) {
+    if (rule.op.empty() || !matches_op(rule.op, op.name)) {
+      continue;
+    }
+    known = true;
+    check(is_summed(op.name), "sums: got a rule of ", op.name, " (", to_string(rule),
+          "), expected ops whose sums can be simulated: ", list_of(summed_ops()),
+          is_made_of_others(op.name) ? "; it is made of matmul, linear and sum" : "");
+  }
+  check(known, "sums: no op is named '", rule.op, "', expected ", list_of(summed_ops()),
+        rule.op == "bmm" || rule.op == "outer" ? "; it is matmul" : "");
 }
 
 bool is_weight(const Tensor& x) {
-  return x.history() ? x.history()->leaf : x.handle()->storage->parent && !x.handle().unique();
+  const Ref<Node>& node = x.history();
+  return node && !node->argument ? node->leaf : x.handle()->storage->parent && !x.handle().unique();
 }
 
 }  // namespace
-
-struct SimulatedFormats::Place {
-  uint32_t module;
-  std::string_view op;
-  int index;
-};
-
-// The largest magnitudes of the last uses of each place: f32 [history].
-struct SimulatedFormats::Histories {
-  struct History {
-    Tensor largest;
-    int64_t uses = 0;
-  };
-  static constexpr size_t kRemembered = 16;
-  std::mutex mutex;
-  std::map<std::tuple<uint32_t, std::string, int>, History> places;
-  // The last results, which are kept alive so that their memory is not taken for another tensor's.
-  std::array<Tensor, kRemembered> results;
-  size_t next_result = 0;
-
-  // True for a result or a view of one: an op that calls another passes its rounded inputs on.
-  bool is_result(const Tensor& x) {
-    const std::lock_guard lock(mutex);
-    return std::any_of(results.begin(), results.end(), [&](const Tensor& result) {
-      return result.defined() && result.handle()->storage.get() == x.handle()->storage.get();
-    });
-  }
-  void remember(const Tensor& result) {
-    Tensor before;  // released after the lock
-    const std::lock_guard lock(mutex);
-    before = std::exchange(results[next_result++ % kRemembered], result.detach());
-  }
-
-  // The scale for this use. Notes the largest magnitude of x for the next ones.
-  Tensor next_scale(const Tensor& x, const FormatScheme& scheme, const Place& place) {
-    check(!is_capturing(x.device()),
-          "round_to_format: got a delayed scale in a step that is recorded as a CUDA graph, "
-          "expected steps without a graph (TrainerOptions::graph = StepGraph::off)");
-    const std::lock_guard lock(mutex);
-    History& own = places[{place.module, std::string(place.op), place.index}];
-    if (!own.largest.defined() || own.largest.device() != x.device()) {
-      own = {zeros({scheme.history}, DType::f32, x.device()), 0};
-    }
-    Tensor scale =
-        detail::positive_scale(mul(amax(own.largest, {0}, true), 1 / scheme.format.max()));
-    const int64_t at = own.uses++ % scheme.history;
-    slice(own.largest, 0, at, at + 1)
-        .copy_(x.numel() == 0 ? zeros({1}, DType::f32, x.device())
-                              : reshape(cast(amax(abs(x)), DType::f32), {1}));
-    return scale;
-  }
-};
 
 SimulatedFormats::SimulatedFormats(FormatSchemes schemes)
     : schemes_(std::move(schemes)), histories_(std::make_unique<Histories>()) {}
 SimulatedFormats::~SimulatedFormats() = default;
 
+bool SimulatedFormats::has_delayed() const {
+  const auto delayed = [](const std::optional<FormatScheme>& scheme) {
+    return scheme && scheme->scaling == FormatScaling::delayed;
+  };
+  return delayed(schemes_.weights) || delayed(schemes_.activations) || delayed(schemes_.gradients);
+}
+
+int64_t SimulatedFormats::begin_call(const Op& op, const PrecisionScope& scope) const {
+  const uint32_t module = detail::thread_state.label;
+  if (const Accumulation* sum = sum_of(op, module)) {
+    check(is_summed(op.name) || is_made_of_others(op.name), op.name, ": got ", to_string(*sum),
+          " sums, which are simulated for ", list_of(summed_ops()),
+          "; give the rule an op (linear, *mm, ...) or modules without this one");
+  }
+  if (!has_delayed()) {
+    return 0;
+  }
+  if (!scope.calls) {
+    scope.calls = new FormatCalls;
+  }
+  return scope.calls->begin(module, op.name);
+}
+
+NamedTensors SimulatedFormats::histories() const { return histories_->tensors(); }
+void SimulatedFormats::set_histories(const NamedTensors& tensors) const {
+  histories_->set(tensors);
+}
+
+// The scale of an operand: from a recomputed function's first run, or from the history.
+Tensor SimulatedFormats::delayed_scale(const Tensor& x, const FormatScheme& scheme,
+                                       const Place& place) const {
+  detail::ThreadState& thread = detail::thread_state;
+  if (place.is_output) {
+    return histories_->next_scale(x.detach(), scheme, place, true);
+  }
+  Tensor scale;
+  if (thread.taken_scales) {
+    ScaleTape& tape = *thread.taken_scales;
+    check(tape.next < tape.scales.size(),
+          "recompute: the function ran more contractions in backward than before, expected the "
+          "same both times");
+    scale = tape.scales[tape.next++];
+  } else {
+    const bool notes = thread.grad_enabled || thread.kept_scales;
+    scale = histories_->next_scale(x.detach(), scheme, place, notes);
+  }
+  if (thread.kept_scales != nullptr) {
+    thread.kept_scales->scales.push_back(scale);
+  }
+  return scale;
+}
+
 Tensor SimulatedFormats::rounded(const Tensor& x, FormatScheme scheme, const Place& place) const {
   if (scheme.scaling != FormatScaling::delayed) {
     return round_to_format(x, scheme);
   }
-  const Tensor scale = [&] {
-    const NoGradGuard guard;
-    return histories_->next_scale(x.detach(), scheme, place);
-  }();
+  const Tensor scale = delayed_scale(x, scheme, place);
+  if (!scale.defined()) {
+    scheme.scaling = FormatScaling::tensor;
+  }
   return round_to_format(x, scheme, scale);
 }
 
-Tensor SimulatedFormats::rounded_input(const Op& op, size_t index, const Tensor& given,
+Tensor SimulatedFormats::rounded_input(const Input& input, const Tensor& given,
                                        const Tensor& cast) const {
   if (!given.defined() || !is_floating(cast.dtype()) || cast.dim() < 2) {
     return {};
@@ -117,32 +142,62 @@ Tensor SimulatedFormats::rounded_input(const Op& op, size_t index, const Tensor&
   if (!wanted || histories_->is_result(given)) {
     return {};
   }
+  const int index = static_cast<int>(input.index);
   FormatScheme scheme = *wanted;
-  scheme.axis = summed_axis(op.name, static_cast<int>(index), cast);
+  scheme.axis = summed_axis(input.op.name, index, cast);
   Tensor result = rounded(cast, std::move(scheme),
-                          {detail::thread_state.label, op.name, static_cast<int>(index)});
+                          {detail::thread_state.label, input.op.name, input.call, false, index});
   histories_->remember(result);
   return result;
 }
 
-Tensor SimulatedFormats::rounded_gradient(const Node& node, const Tensor& gradient) const {
+Tensor SimulatedFormats::rounded_gradient(const Node& node, int64_t call, int output,
+                                          const Tensor& gradient) const {
   FormatScheme scheme = *schemes_.gradients;
   scheme.axis =
       gradient.dim() == kImageRank && std::string_view(node.name()).starts_with("conv") ? 1 : -1;
-  return rounded(gradient, std::move(scheme), {node.label, node.name(), kGradientPlace});
+  return rounded(gradient, std::move(scheme), {node.label, node.name(), call, true, output});
 }
 
-void detail::simulate_gradient(Node& node) {
+void detail::simulate_gradient(Node& node, int output) {
   const PrecisionScope* scope = thread_state.precision;
   const PrecisionRules* rules = scope ? scope->precision.rules.get() : nullptr;
   if (!rules || !rules->formats() || !rules->formats()->schemes().gradients ||
       node.op->op_class != OpClass::contraction) {
     return;
   }
-  add_hook(node, [formats = rules->formats(), &node](Tensor& gradient) {
-    gradient = formats->rounded_gradient(node, gradient);
+  const int64_t call = scope->calls ? scope->calls->current(node.label, node.name()) : 0;
+  add_hook(node, [formats = rules->formats(), &node, call, output](Tensor& gradient) {
+    gradient = formats->rounded_gradient(node, call, output, gradient);
   });
 }
+
+// sums --------------------------------------------------------------------------------------------
+
+const std::vector<std::string>& summed_ops() {
+  static const std::vector<std::string> all = {"linear",  "matmul", "addmm",
+                                               "baddbmm", "sum",    "mean"};
+  return all;
+}
+
+const Accumulation* SimulatedFormats::sum_of(const Op& op, uint32_t module) const {
+  const Accumulation* last = nullptr;
+  for (const AccumulationRule& rule : schemes_.sums) {
+    const bool fits =
+        rule.op.empty() ? op.op_class == OpClass::contraction : matches_op(rule.op, op.name);
+    if (fits && (rule.module.empty() || matches_module(rule.module, label_text(module)))) {
+      last = &rule.sum;
+    }
+  }
+  return last;
+}
+
+std::string to_string(const AccumulationRule& rule) {
+  return to_string(rule.sum) + " of " + (rule.op.empty() ? "every contraction" : rule.op) +
+         (rule.module.empty() ? "" : " in " + rule.module);
+}
+
+// text --------------------------------------------------------------------------------------------
 
 std::string to_string(const FormatSchemes& schemes) {
   std::string out;
@@ -154,6 +209,9 @@ std::string to_string(const FormatSchemes& schemes) {
   add("weights", schemes.weights);
   add("activations", schemes.activations);
   add("gradients", schemes.gradients);
+  for (const AccumulationRule& rule : schemes.sums) {
+    out += (out.empty() ? "sums " : ", sums ") + to_string(rule);
+  }
   return out;
 }
 
@@ -161,11 +219,20 @@ Precision with_formats(const Precision& precision, const FormatSchemes& schemes)
   Precision out = precision;
   std::vector<PrecisionRule> list =
       precision.rules ? precision.rules->list() : std::vector<PrecisionRule>();
+  for (const AccumulationRule& rule : schemes.sums) {
+    check_sums(rule);
+  }
   auto formats = schemes.any() ? std::make_shared<const SimulatedFormats>(schemes) : nullptr;
   out.rules = list.empty() && !formats
                   ? nullptr
                   : std::make_shared<const PrecisionRules>(std::move(list), std::move(formats));
   return out;
+}
+
+Precision with_new_histories(const Precision& precision) {
+  const bool delayed =
+      precision.rules && precision.rules->formats() && precision.rules->formats()->has_delayed();
+  return delayed ? with_formats(precision, formats_of(precision)) : precision;
 }
 
 FormatSchemes formats_of(const Precision& precision) {

@@ -155,6 +155,31 @@ TEST(SimulatedFormats, ActOnContractionsAlone) {
   EXPECT_EQ(matmul(x, x).data<float>()[0], 2);
 }
 
+// Blocks lie along the dimension that a product sums over, whatever the op.
+TEST(SimulatedFormats, BlocksLieAlongTheSummedDimension) {
+  manual_seed(9);
+  const Precision precision =
+      with_formats(Precision::full(), {.activations = format_scheme("mxfp4")});
+  FormatScheme rows = format_scheme("mxfp4"), columns = rows, channels = rows;
+  columns.axis = -2;
+  channels.axis = 1;
+  const auto differ = [](const Tensor& a, const Tensor& b) { return norm(sub(a, b)).item() > 0; };
+  const Tensor a = mul(randn({6, 64}), exp(randn({6, 1}))),
+               b = mul(randn({64, 5}), exp(randn({64, 1})));
+  const Tensor left = round_to_format(a, rows), right = round_to_format(b, columns);
+  ASSERT_TRUE(differ(right, round_to_format(b, rows)));
+  const Tensor want = matmul(left, right), start = zeros({6, 5});
+  const Tensor x = mul(randn({1, 64, 4, 4}), exp(randn({1, 64, 1, 1}))), w = randn({3, 64, 1, 1});
+  const Tensor image = conv2d(round_to_format(x, channels), round_to_format(w, channels), {});
+  Tensor x_ = x.clone(), w_ = w.clone();
+  const PrecisionScope scope(precision);
+  EXPECT_FALSE(differ(matmul(a, b), want));
+  EXPECT_FALSE(differ(addmm(round_to_format(start, rows), a, b), want));
+  EXPECT_FALSE(
+      differ(squeeze(baddbmm(unsqueeze(start, 0), unsqueeze(a, 0), unsqueeze(b, 0)), 0), want));
+  EXPECT_FALSE(differ(conv2d(x_, w_, {}), image));
+}
+
 TEST(SimulatedFormats, DelayedScalesComeFromEarlierUses) {
   const Precision precision =
       with_formats(Precision::full(), {.activations = format_scheme("e4m3fn/delayed=2")});

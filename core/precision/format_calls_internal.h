@@ -1,0 +1,67 @@
+// What gives every call of a contraction delayed scales of its own, also in a function that
+// recompute() runs twice (internal to core; core/precision/simulated_formats.h).
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace binade {
+
+// Numbers the calls of an op in a module from 0. A PrecisionScope has one, so the numbers begin
+// anew with each forward of a module. They also begin anew after each backward, since a scope may
+// stand around a whole training loop.
+class FormatCalls {
+ public:
+  int64_t begin(uint32_t module, std::string_view op);
+  // The number of the call that began last.
+  int64_t current(uint32_t module, std::string_view op) const;
+  // The same numbers for code that runs inside a backward.
+  FormatCalls resumed() const;
+
+ private:
+  std::map<std::pair<uint32_t, std::string>, int64_t> count_;
+  uint64_t backwards_ = detail::thread_state.backwards;
+};
+
+// The delayed scales of a function, in the order of their use.
+struct ScaleTape {
+  std::vector<Tensor> scales = {};
+  size_t next = 0;
+};
+
+// While one exists, delayed scales that this thread uses are kept on the tape, and histories go on
+// without recording too.
+class KeptScales {
+ public:
+  explicit KeptScales(ScaleTape& tape)
+      : before_(std::exchange(detail::thread_state.kept_scales, &tape)) {}
+  ~KeptScales() { detail::thread_state.kept_scales = before_; }
+  KeptScales(const KeptScales&) = delete;
+  KeptScales& operator=(const KeptScales&) = delete;
+
+ private:
+  ScaleTape* before_;
+};
+
+// While one exists, this thread takes its delayed scales from the tape, and histories stay as they
+// are.
+class TakenScales {
+ public:
+  explicit TakenScales(ScaleTape& tape)
+      : before_(std::exchange(detail::thread_state.taken_scales, &tape)) {
+    tape.next = 0;
+  }
+  ~TakenScales() { detail::thread_state.taken_scales = before_; }
+  TakenScales(const TakenScales&) = delete;
+  TakenScales& operator=(const TakenScales&) = delete;
+
+ private:
+  ScaleTape* before_;
+};
+
+}  // namespace binade
