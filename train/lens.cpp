@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <optional>
 
@@ -26,7 +27,29 @@ struct LensEntry {
   double scale;
   DType stored;
   Tensor counts, lost;
+  WorstElements worst;
 };
+
+// [exponent, index, value, in f16, in bf16] of each; an infinity is null.
+std::string json_of(const std::map<int, std::vector<WorstElement>>& worst) {
+  const auto number = [](float value) {
+    char digits[24];  // that read back equal
+    std::snprintf(digits, sizeof digits, "%.9g", value);
+    return std::isfinite(value) ? std::string(digits) : "null";
+  };
+  std::string list;
+  for (const auto& [exponent, elements] : worst) {
+    for (const WorstElement& e : elements) {
+      std::string place;
+      for (const int64_t index : e.place) {
+        place += text(place.empty() ? "" : ",", index);
+      }
+      list += text(list.empty() ? "" : ",", "[", exponent, ",[", place, "],", number(e.value), ",",
+                   number(e.in_f16), ",", number(e.in_bf16), "]");
+    }
+  }
+  return "[" + list + "]";
+}
 
 std::string layer_of(const std::string& parameter) {
   const size_t dot = parameter.rfind('.');
@@ -113,6 +136,9 @@ std::string to_json(const LensRecord& r) {
   }
   add("least_exponent", least);
   add("exponents", "[" + exponents + "]");
+  if (!r.worst.empty()) {
+    add("worst", json_of(r.worst));
+  }
   return line + "}";
 }
 
@@ -186,7 +212,7 @@ class Lens::Watch : public OpObserver {
       const bool exact = is_power_of_two(e.scale);
       records.push_back({step_, e.kind, e.layer, e.tensor, e.scale, e.stored,
                          ExponentCounts(e.counts, exact ? e.scale : 1),
-                         e.lost.defined() ? lost_updates(e.lost) : LostUpdates{}});
+                         e.lost.defined() ? lost_updates(e.lost) : LostUpdates{}, e.worst.all()});
     }
     return records;
   }
@@ -254,10 +280,14 @@ class Lens::Watch : public OpObserver {
     }
     if (is_new) {
       entries_.push_back({place.kind, place.layer, place.tensor, scale, x.dtype(),
-                          zeros({kernels::kExponentCounters}, DType::i64, x.device()), Tensor()});
+                          zeros({kernels::kExponentCounters}, DType::i64, x.device()), Tensor(),
+                          WorstElements(lens_.options_.worst)});
     }
     LensEntry& entry = entries_[at->second];
-    count_exponents(is_power_of_two(scale) ? x : mul(copy_of(x), 1 / scale), entry.counts);
+    const bool exact = is_power_of_two(scale);
+    const Tensor counted = exact ? x : mul(copy_of(x), 1 / scale);
+    count_exponents(counted, entry.counts);
+    entry.worst.add(counted, exact ? scale : 1);
     return entry;
   }
 

@@ -13,13 +13,15 @@
 // every precision policy, but it sees a tensor only after the step stored it. A tensor that was
 // stored in f16 at scale S was rounded then: what was at most 2^-25 / S is among its zeros, so for
 // such a record the count of flushed elements is a lower bound (LensRecord::shows_flushed()).
-// An observed step costs one more read of each watched tensor, a copy of
-// the watched weights for the updates, and on a device one wait; other steps cost nothing. Call
-// begin() and end() on the thread that runs the step.
+// An observed step costs two more reads of each watched tensor (one with LensOptions::worst = 0), a
+// copy of the watched weights for the updates, and on a device one wait; other steps cost nothing.
+// Call begin() and end() on the thread that runs the step.
 #pragma once
 #include <binade/core/observe/exponents.h>
+#include <binade/core/observe/worst_elements.h>
 #include <binade/optim/optimizer.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +48,9 @@ struct LensOptions {
   std::string file = {};        // JSON lines, one object per tensor and step; empty: none
   FileSystem* files = nullptr;  // where `file` is; null: file_system(). It outlives the lens
   bool append = false;          // to the file, instead of replacing it
+  // Elements of each exponent that a record names: those that f16 changes most. On a device this
+  // copies each watched tensor to the host. 0: none.
+  size_t worst = 2;
   std::vector<LensKind> kinds = {LensKind::activation, LensKind::activation_gradient,
                                  LensKind::weight_gradient, LensKind::weight, LensKind::update};
 };
@@ -60,7 +65,8 @@ struct LensRecord {
   double scale;        // the loss scale that was divided out; 1 if there is none
   DType stored;        // the dtype in which the step stored the tensor
   ExponentCounts counts;
-  LostUpdates lost;  // of updates
+  LostUpdates lost;                                     // of updates
+  std::map<int, std::vector<WorstElement>> worst = {};  // by exponent
 
   // False if f16 at `static_scale` would flush nothing but what was flushed already when the tensor
   // was stored.

@@ -68,6 +68,29 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   }
 }
 
+// Reads "worst" of a line. An infinity is null there.
+std::vector<LensWorst> worst_of(const nlohmann::json& line) {
+  constexpr size_t kMost = 4096, kParts = 5, kMostDims = 16;
+  std::vector<LensWorst> all;
+  for (const auto& entry : line.value("worst", nlohmann::json::array())) {
+    check(entry.is_array() && entry.size() == kParts && all.size() < kMost,
+          "an element of worst is not [exponent, index, value, f16, bf16]");
+    LensWorst worst{.exponent = entry[0].get<int>(),
+                    .place = entry[1].get<std::vector<int64_t>>(),
+                    .value = entry[2].get<double>()};
+    const auto became = [&](const nlohmann::json& number) {
+      return number.is_null() ? std::copysign(INFINITY, worst.value) : number.get<double>();
+    };
+    worst.in_f16 = became(entry[3]);
+    worst.in_bf16 = became(entry[4]);
+    check(worst.exponent >= kFirst && worst.exponent < kFirst + kExponents &&
+              worst.place.size() <= kMostDims,
+          "an element of worst is out of range");
+    all.push_back(std::move(worst));
+  }
+  return all;
+}
+
 LensMoment moment_of(const nlohmann::json& line, size_t row) {
   LensMoment moment{.step = line.at("step").get<int64_t>(),
                     .row = row,
@@ -81,6 +104,7 @@ LensMoment moment_of(const nlohmann::json& line, size_t row) {
   for (const auto& count : line.at("exponents")) {
     moment.exponents.push_back(count.get<double>());
   }
+  moment.worst = worst_of(line);
   return moment;
 }
 

@@ -20,6 +20,13 @@ struct LensRow {
   std::vector<double> exponents = {};  // elements per exponent, from ExponentCounts::kLeast - 1
 };
 
+// One of the elements of an exponent that f16 changes most.
+struct LensWorst {
+  int exponent = 0;
+  std::vector<int64_t> place = {};            // its index in the tensor
+  double value = 0, in_f16 = 0, in_bf16 = 0;  // the true value, and what it becomes
+};
+
 // A tensor at one observed step.
 struct LensMoment {
   int64_t step = 0;
@@ -27,6 +34,7 @@ struct LensMoment {
   double elements = 0, zeros = 0, nans = 0, infinities = 0, largest = 0, scale = 1;
   int least_exponent = 0;
   std::vector<double> exponents = {};  // elements per exponent, from least_exponent on
+  std::vector<LensWorst> worst = {};   // by exponent, of each the worst first
 };
 
 struct LensScale {

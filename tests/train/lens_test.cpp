@@ -277,6 +277,53 @@ TEST(Lens, ChoosesLayersAndWritesLines) {
   EXPECT_THROW(Lens(run.model->parameters(), *run.adam, {.every = 0}), Error);
 }
 
+// The elements of a cell: from the step over the file to the page.
+TEST(Lens, NamesTheWorstElementsOfEachExponent) {
+  const binade::testing::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/lens.jsonl";
+  for (const size_t most : {size_t{0}, size_t{3}}) {
+    SmallRun run;
+    Lens lens(run.model->parameters(), *run.adam, {.every = 1, .file = file, .worst = most});
+    lens.begin(0);
+    run.backward(0);
+    const Parameter weight = run.model->parameters()[0];
+    WorstElements gradients(most);
+    gradients.add(weight.leaf().buffer, 1024);
+    lens.before_update();
+    (void)run.scaler->step(*run.adam).value();
+    lens.end();
+    const LensRecord& seen = record(lens, LensKind::weight_gradient, "first.weight");
+    ASSERT_EQ(seen.worst.size(), gradients.all().size());
+    ASSERT_EQ(seen.worst.empty(), most == 0);
+    const LensReport report = read_lens(file);
+    const auto row = std::find_if(report.rows.begin(), report.rows.end(), [](const LensRow& r) {
+      return r.tensor == "first.weight" && r.kind == "weight_gradient";
+    });
+    ASSERT_NE(row, report.rows.end());
+    const LensMoment& moment =
+        *std::find_if(report.moments.begin(), report.moments.end(), [&](const LensMoment& m) {
+          return m.row == static_cast<size_t>(row - report.rows.begin());
+        });
+    size_t next = 0;
+    for (const auto& [exponent, elements] : gradients.all()) {
+      EXPECT_LE(elements.size(), most);
+      for (const WorstElement& e : elements) {
+        ASSERT_LT(next, moment.worst.size());
+        const LensWorst& read = moment.worst[next++];
+        EXPECT_EQ(read.exponent, exponent);
+        EXPECT_EQ(read.place, (std::vector<int64_t>{e.place[0], e.place[1]}));
+        EXPECT_EQ(static_cast<float>(read.value), e.value);
+        EXPECT_EQ(static_cast<float>(read.in_f16), e.in_f16);
+        EXPECT_EQ(static_cast<float>(read.in_bf16), e.in_bf16);
+      }
+    }
+    EXPECT_EQ(next, moment.worst.size());
+    const std::string html = to_html(report);
+    EXPECT_EQ(html.find("\"worst\":[[") != std::string::npos, most > 0);
+    EXPECT_EQ(html.find("too large for the elements"), std::string::npos);
+  }
+}
+
 TEST(Lens, FollowsNoLinkBelowTheRun) {
   const binade::testing::TemporaryDirectory directory;
   const auto files = file_system_below(directory.path());

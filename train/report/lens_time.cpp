@@ -15,6 +15,8 @@ using page::escaped;
 
 constexpr size_t kMostSteps = 60;  // of a run in the page, spread evenly
 constexpr size_t kMostRows = 200;
+constexpr size_t kMostWorst = 40'000;  // elements that a page names
+constexpr size_t kMostOfCell = 8;
 
 constexpr const char* kTimeStyle = R"(<style>
 .runs { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 16px; }
@@ -29,7 +31,7 @@ constexpr const char* kTimeStyle = R"(<style>
 constexpr const char* kTimeScript = R"(<script type="module">
 const box = document.querySelector('#time'), data = JSON.parse(box.querySelector('script').textContent);
 const slider = box.querySelector('input'), label = box.querySelector('output'), out = box.querySelector('.readout');
-const ns = box.querySelector('svg')?.namespaceURI, steps = [...new Set(data.runs.flatMap(r => r.steps))].sort((a, b) => a - b);
+const list = box.querySelector('.worst'), ns = box.querySelector('svg')?.namespaceURI, steps = [...new Set(data.runs.flatMap(r => r.steps))].sort((a, b) => a - b);
 const width = data.most - data.least + 1;
 slider.max = steps.length - 1; slider.value = steps.length - 1;
 const add = (to, name, attributes) => {
@@ -49,8 +51,17 @@ const tell = (run, row, m, e) => {
   const n = cell(m, e);
   out.textContent = (run.name ? run.name + ', ' : '') + 'step ' + m.step + ', layer ' + (row.layer || '(model)') + ', ' + row.tensor + ', ' + row.kind +
     ': ' + (e === data.least ? 'below 2^' + (e + 1) : '2^' + e + ' to 2^' + (e + 1)) + ': ' + n + ' of ' + m.elements + ' elements (' + percent(n / m.elements) + ')' +
-    '; largest ' + m.largest.toPrecision(4) + (m.worst ? ' ' + m.worst : '') + ', zero ' + percent(m.zeros / m.elements) + (m.nans ? ', NaN ' + m.nans : '') +
+    '; largest ' + m.largest.toPrecision(4) + ', zero ' + percent(m.zeros / m.elements) + (m.nans ? ', NaN ' + m.nans : '') +
     (m.infinities ? ', inf ' + m.infinities : '') + (m.scale !== 1 ? ', loss scale ' + m.scale : '');
+  const worst = m.worst.filter(x => Math.max(x[0], data.least) === e).sort((a, b) => b[0] - a[0]).slice(0, data.each);
+  list.hidden = !worst.length;
+  list.tBodies[0].replaceChildren(...worst.map(([, place, value, f16, bf16]) => {
+    const line = document.createElement('tr');
+    const number = x => x === null ? (value < 0 ? '-inf' : 'inf') : x === 0 ? '0' : x.toPrecision(7);
+    for (const word of ['[' + place.join(', ') + ']', number(value), number(f16), number(bf16)])
+      line.appendChild(document.createElement('td')).textContent = word;
+    return line;
+  }));
 };
 const draw = () => {
   const step = steps[slider.value];
@@ -117,7 +128,29 @@ std::string plain(double value) {
   return buffer;
 }
 
-std::string json_of(const LensMoment& m) {
+// The elements of a moment that the page names, at most so many of each exponent.
+std::string json_of(const std::vector<LensWorst>& worst, size_t each) {
+  const auto number = [](double value) { return std::isfinite(value) ? plain(value) : "null"; };
+  std::string list;
+  int exponent = 0;
+  size_t of_exponent = 0;
+  for (const LensWorst& w : worst) {
+    of_exponent = w.exponent == exponent ? of_exponent + 1 : 1;
+    exponent = w.exponent;
+    if (of_exponent > each) {
+      continue;
+    }
+    std::string place;
+    for (const int64_t index : w.place) {
+      place += text(place.empty() ? "" : ",", index);
+    }
+    list += text(list.empty() ? "" : ",", "[", w.exponent, ",[", place, "],", number(w.value), ",",
+                 number(w.in_f16), ",", number(w.in_bf16), "]");
+  }
+  return list;
+}
+
+std::string json_of(const LensMoment& m, size_t each) {
   std::string counts;
   for (const double count : m.exponents) {
     counts += (counts.empty() ? "" : ",") + plain(count);
@@ -126,7 +159,28 @@ std::string json_of(const LensMoment& m) {
               ",\"zeros\":", plain(m.zeros), ",\"nans\":", plain(m.nans),
               ",\"infinities\":", plain(m.infinities), ",\"largest\":", plain(m.largest),
               ",\"scale\":", plain(m.scale), ",\"least\":", m.least_exponent, ",\"exponents\":[",
-              counts, "]}");
+              counts, "],\"worst\":[", json_of(m.worst, each), "]}");
+}
+
+// How many elements of each cell the page names: what its size allows.
+size_t worst_of_cell(const std::vector<const NamedLens*>& runs) {
+  std::vector<size_t> elements(kMostOfCell + 1, 0);  // that are the nth of their cell
+  for (const NamedLens* run : runs) {
+    const std::set<int64_t> steps = shown_steps(run->report);
+    for (const LensMoment& moment : run->report.moments) {
+      size_t of_exponent = 0;
+      for (size_t i = 0; steps.contains(moment.step) && i < moment.worst.size(); ++i) {
+        const bool same = i > 0 && moment.worst[i].exponent == moment.worst[i - 1].exponent;
+        of_exponent = same ? of_exponent + 1 : 1;
+        ++elements[std::min(of_exponent, kMostOfCell)];
+      }
+    }
+  }
+  size_t each = 0, sum = 0;
+  while (each < kMostOfCell && (sum += elements[each + 1]) <= kMostWorst) {
+    ++each;
+  }
+  return each;
 }
 
 std::string kind_text(const std::string& kind) {  // "activation gradient"
@@ -135,13 +189,13 @@ std::string kind_text(const std::string& kind) {  // "activation gradient"
   return words;
 }
 
-std::string json_of(const NamedLens& run, size_t rows) {
+std::string json_of(const NamedLens& run, size_t rows, size_t each) {
   const std::set<int64_t> steps = shown_steps(run.report);
   std::vector<std::string> moments(rows);
   for (const LensMoment& moment : run.report.moments) {
     if (moment.row < rows && steps.contains(moment.step)) {
       std::string& of = moments[moment.row];
-      of += (of.empty() ? "" : ",") + json_of(moment);
+      of += (of.empty() ? "" : ",") + json_of(moment, each);
     }
   }
   std::string list, numbers;
@@ -188,19 +242,26 @@ std::string lens_over_time(const std::vector<const NamedLens*>& runs) {
     const ExponentSpan own = span_of(run->report);
     span = {std::min(span.least, own.least), std::max(span.most, own.most)};
   }
+  const size_t each = worst_of_cell(runs);
   std::string json, columns;
   for (const NamedLens* run : runs) {
     const size_t rows = std::min(run->report.rows.size(), kMostRows);
-    json += (json.empty() ? "" : ",") + json_of(*run, rows);
+    json += (json.empty() ? "" : ",") + json_of(*run, rows, each);
     columns += column_of(*run, rows, span);
   }
-  json = text("{\"least\":", span.least, ",\"most\":", span.most, ",\"runs\":[", json, "]}");
+  json = text("{\"least\":", span.least, ",\"most\":", span.most,
+              ",\"each\":", std::max<size_t>(each, 1), ",\"runs\":[", json, "]}");
   return text(kTimeStyle,
               "<div id=\"time\"><div class=\"at\"><label>Step by step: <output></output><input "
               "type=\"range\" min=\"0\" value=\"0\" aria-label=\"step\"></label><p "
-              "class=\"readout\" aria-live=\"polite\">Choose a cell for its numbers.</p></div>\n"
-              "<p class=\"soft\">Columns are exponents ",
-              span.least, " to ", span.most,
+              "class=\"readout\" aria-live=\"polite\">Choose a cell for its numbers.</p>\n"
+              "<div class=\"wide\"><table class=\"worst\" hidden><thead><tr><th>element</th>"
+              "<th>value</th><th>in f16</th><th>in bf16</th></tr></thead><tbody></tbody></table>"
+              "</div></div>\n",
+              each == 0 ? "<p class=\"soft\">The page is too large for the elements of each cell; "
+                          "lens.jsonl has them.</p>\n"
+                        : "",
+              "<p class=\"soft\">Columns are exponents ", span.least, " to ", span.most,
               ". The red lines are those of f16: flushed to 0, subnormal, inf.</p>\n",
               "<script type=\"application/json\">", page::in_script(json), "</script>\n",
               "<div class=\"runs\">\n", columns, "</div></div>\n", kTimeScript);
