@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the ten figures of the course: docs/precision/figures.py [FOLDER].
+"""Writes the ten figures of the course, and that of binade ring-lens: docs/precision/figures.py [FOLDER].
 
 Every number in them is computed here, by rounding.py. tests/system/precision_course_test.py compares the
 committed figures with what this program writes, and the numbers in the pages with facts().
@@ -214,9 +214,23 @@ def ops():
     return svg(parts, 226)
 
 
+RING_RANKS = 64
+
+
+def ring():
+    plot = Axes(f"Error of an all-reduce over {RING_RANKS} ranks", (0, 6), (-28, -6), "ranks summed so far",
+                [(k, 2**k) for k in range(7)], [(k, f"2^{k}") for k in (-24, -20, -16, -12, -8)])
+    for style, form, more, name, at in ((1, r.BF16, {}, "bf16, ring", 46), (0, r.F16, {}, "f16, ring", 71),
+                                        (2, r.F16, {"tree": True}, "f16, tree", 98),
+                                        (3, r.F16, {"carried": True}, "f16, sent in f32, rounded at the end", 182)):
+        points = [(math.log2(count), math.log2(max(error, 2**-40))) for count, error in r.ring_errors(form, RING_RANKS, **more)]
+        plot.line(points, style, name, (LEFT + 66, at), dashed="tree" in more)
+    return plot.svg()
+
+
 FIGURES = {"01-binade": binades, "02-flush": flush, "03-range": ranges, "04-swallowed": swallowed,
            "05-stall": stalls, "06-scale": scales, "07-drift": drift, "08-harm": harm, "09-blocks": blocks,
-           "10-ops": ops}
+           "10-ops": ops, "ring-lens": ring}
 
 
 def main():

@@ -60,6 +60,36 @@ def swallowed_share(ratio):
     return hits / 2048
 
 
+def ring_errors(form, ranks, carried=False, tree=False, elements=256, seed=1):
+    """The relative errors of the partial sums of an all-reduce of normal numbers, which each rank first
+    rounds to the format: [(ranks summed, error)] after each hop of a ring, or each level of a tree. Carried
+    in f32, a partial sum is rounded to the format only at the end."""
+    rng = random.Random(seed)
+    given = [[form.round(rng.gauss(0, 1)) for _ in range(elements)] for _ in range(ranks)]
+    sent = F32 if carried else form
+    errors = []
+
+    def note(count, sums, exact):
+        squares = sum(float(s - e) ** 2 for s, e in zip(sums, exact))
+        errors.append((count, math.sqrt(squares / sum(float(e) ** 2 for e in exact))))
+
+    if tree:
+        sums, exact, count = given, given, 1
+        while len(sums) > 1:
+            sums = [[sent.round(a + b) for a, b in zip(*pair)] for pair in zip(sums[::2], sums[1::2])]
+            exact = [[a + b for a, b in zip(*pair)] for pair in zip(exact[::2], exact[1::2])]
+            count *= 2
+            note(count, sums[0], exact[0])
+        return errors
+    sums, exact = given[0], given[0]
+    for hop, rank in enumerate(given[1:]):
+        last = hop == ranks - 2
+        sums = [(form if last else sent).round(s + x) for s, x in zip(sums, rank)]
+        exact = [e + x for e, x in zip(exact, rank)]
+        note(hop + 2, sums, exact)
+    return errors
+
+
 def running_sums(terms, order, form=F16, chunk=64):
     """The partial sums of f16 accumulators, one per term, for an order of the sum."""
     total, lost, sums, part = F(0), F(0), [], F(0)

@@ -4,6 +4,7 @@ that runs and a checker that takes the right answer and no other, and Binade's o
 exact arithmetic of the course.
 
 precision_course_test.py BINADE"""
+import json
 import pathlib
 import re
 import shlex
@@ -17,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURSE = ROOT / "docs/precision"
 sys.path.insert(0, str(COURSE))
 import check  # noqa: E402
+import figures  # noqa: E402
 import rounding as r  # noqa: E402
 
 PAGES = sorted(COURSE.glob("[0-9][0-9]-*.md"))
@@ -101,10 +103,24 @@ def check_against_binade():
             expect(abs(got - float(form.round(r.F(x)))) <= 1e-8 * abs(got), f"{name}: {x} is {got}, the course says {form.round(r.F(x))}")
 
 
+def check_ring():
+    """The figure of the ring lens is of the numbers that binade ring-lens finds."""
+    result = run(BINADE, "ring-lens", "--ranks", str(figures.RING_RANKS), "--elements", "4096", "--json")
+    rows = json.loads(result.stdout)["rows"]
+    for form, dtype, more in ((r.F16, "f16", {}), (r.BF16, "bf16", {}), (r.F16, "f16", {"tree": True}), (r.F16, "f16", {"carried": True})):
+        drawn = r.ring_errors(form, figures.RING_RANKS, **more)
+        wanted = {"dtype": dtype, "f32_carry": "carried" in more, "division": "none", "order": "tree" if "tree" in more else "ring"}
+        hops = [row["hops"] for row in rows if all(row[key] == value for key, value in wanted.items())]
+        expect(len(hops) == 1 and len(hops[0]) == len(drawn), f"ring-lens has no row of {wanted}")
+        for (count, error), hop in list(zip(drawn, hops[0]))[len(drawn) // 2:]:
+            expect(0.7 < error / hop["relative"] < 1.4, f"{wanted}, {count} ranks: ring-lens finds {hop['relative']}, the figure shows {error}")
+
+
 check_figures()
 check_answers()
 check_pages()
 check_against_binade()
+check_ring()
 for failure in failures:
     print(failure)
 sys.exit(1 if failures else 0)
