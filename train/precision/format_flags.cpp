@@ -12,6 +12,13 @@ void check_scheme(const std::string& value) {
   }
 }
 
+// Throws for sums that cannot be simulated.
+AccumulationRule sums_rule(const std::string& sums, const std::string& of) {
+  AccumulationRule rule{.op = of, .sum = accumulation(sums)};
+  (void)with_formats(Precision::full(), {.sums = {rule}});
+  return rule;
+}
+
 LowUpdates low_updates_of(const std::string& name) {
   check(name == "nearest" || name == "stochastic" || name == "compensated", "low updates: got '",
         name, "', expected nearest, stochastic or compensated");
@@ -39,13 +46,6 @@ std::optional<FormatScheme> scheme_of(const std::string& value, const FormatFlag
   return scheme;
 }
 
-bool has_delayed(const FormatSchemes& schemes) {
-  const auto delayed = [](const std::optional<FormatScheme>& scheme) {
-    return scheme && scheme->scaling == FormatScaling::delayed;
-  };
-  return delayed(schemes.weights) || delayed(schemes.activations) || delayed(schemes.gradients);
-}
-
 }  // namespace
 
 const std::vector<FormatFlag>& format_flags() {
@@ -66,6 +66,18 @@ const std::vector<FormatFlag>& format_flags() {
       {"--formats-scale", &FormatFlags::scale,
        "of simulated formats without blocks: none, tensor or delayed",
        [](const std::string& value) { (void)parse_format_scaling(value); }},
+      {"--sums", &FormatFlags::sums,
+       "simulate the sums of matrix products, forward and backward: f16, f16/chunks=64, "
+       "bf16/kahan, f16/pairwise, ...",
+       [](const std::string& value) {
+         if (value != kNoFormat) {
+           (void)accumulation(value);
+         }
+       }},
+      {"--sums-of", &FormatFlags::sums_of,
+       "the op of --sums, or a pattern: linear, matmul, *mm, sum, mean; without it every "
+       "contraction",
+       [](const std::string& value) { (void)sums_rule("f32", value); }},
       {"--low-updates", &FormatFlags::low_updates,
        "of f16 and bf16 weights without masters (--precision half-bf16): nearest, stochastic or "
        "compensated",
@@ -76,13 +88,17 @@ const std::vector<FormatFlag>& format_flags() {
 FormatSchemes FormatFlags::schemes() const {
   return {.weights = scheme_of(weights, *this),
           .activations = scheme_of(activations, *this),
-          .gradients = scheme_of(gradients, *this)};
+          .gradients = scheme_of(gradients, *this),
+          .sums = sums == kNoFormat ? std::vector<AccumulationRule>()
+                                    : std::vector{sums_rule(sums, sums_of)}};
 }
 
 void FormatFlags::check_together() const {
-  const bool any = schemes().any() || states != kNoFormat;
+  const FormatSchemes all = schemes();
+  const bool any = all.weights || all.activations || all.gradients || states != kNoFormat;
   check(any || rounding == "nearest", "--formats-rounding: has no effect without a format");
   check(any || scale == "none", "--formats-scale: has no effect without a format");
+  check(sums != kNoFormat || sums_of.empty(), "--sums-of: has no effect without --sums");
   const auto own = scheme_of(states, *this);
   check(!own || own->scaling != FormatScaling::delayed,
         "--states-format: got a delayed scale, expected none or tensor: --states-format ", states,
@@ -92,7 +108,7 @@ void FormatFlags::check_together() const {
 void FormatFlags::apply_to(TrainerOptions& options, uint64_t seed) const {
   options.low_updates = low_updates_of(low_updates);
   options.low_updates_seed = seed;
-  if (has_delayed(schemes())) {
+  if (SimulatedFormats(schemes()).has_delayed()) {
     options.graph = StepGraph::off;
   }
   if (states != kNoFormat) {

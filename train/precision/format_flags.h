@@ -16,11 +16,13 @@ struct FormatFlags {
   std::string weights = "none", activations = "none", gradients = "none", states = "none";
   std::string rounding = "nearest";     // --formats-rounding: of schemes that name none
   std::string scale = "none";           // --formats-scale: of formats without blocks or own scale
+  std::string sums = "none";            // --sums: an accumulation() or none
+  std::string sums_of = "";             // --sums-of: AccumulationRule::op; empty: contractions
   std::string low_updates = "nearest";  // --low-updates nearest | stochastic | compensated
 
   // Throws if flags have no effect together.
   void check_together() const;
-  FormatSchemes schemes() const;  // of weights, activations and gradients
+  FormatSchemes schemes() const;  // of weights, activations, gradients and sums
   Precision applied_to(const Precision& precision) const {
     return with_formats(precision, schemes());
   }
