@@ -2,6 +2,7 @@
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/nn/module.h>
 #include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
@@ -561,10 +562,11 @@ void Module::convert(Device device, DType wide, const Precision& precision) {
         "before making the optimizer");
   empty({0}, DType::f32, device);  // throws before anything is changed
   const NoGradGuard guard;
+  const Precision own_precision = with_new_histories(precision);
   top.leave_arena();
   std::map<const TensorData*, Tensor> moved;  // a tied parameter stays one
   walk("", [&](const std::string&, Module& below) {
-    below.precision_ = precision;
+    below.precision_ = own_precision;
     below.wide_ = wide;
     for (const auto& own : below.own_parameters_) {
       Tensor& tensor = *own->tensor;

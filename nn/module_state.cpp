@@ -1,6 +1,7 @@
 // The state of a module: saving, loading, copying, following.
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/nn/module.h>
 #include <binade/nn/module_walk_internal.h>
 
@@ -244,6 +245,69 @@ std::string Module::differs_from(const Module& other) const {
   return {};
 }
 
+// delayed scales ----------------------------------------------------------------------------------
+
+// The simulated formats below this module that have delayed scales, each once.
+std::vector<std::shared_ptr<const SimulatedFormats>> Module::delayed_formats() const {
+  std::vector<std::shared_ptr<const SimulatedFormats>> all;
+  walk("", [&](const std::string&, const Module& module) {
+    const auto& rules = module.precision_ ? module.precision_->rules : nullptr;
+    const auto formats = rules ? rules->formats() : nullptr;
+    if (formats && formats->has_delayed() &&
+        std::find(all.begin(), all.end(), formats) == all.end()) {
+      all.push_back(formats);
+    }
+  });
+  return all;
+}
+
+// Names begin with the number of the formats and a slash.
+NamedTensors Module::format_histories() const {
+  NamedTensors all;
+  const auto formats = delayed_formats();
+  for (size_t i = 0; i < formats.size(); ++i) {
+    for (auto& [name, largest] : formats[i]->histories()) {
+      all.emplace_back(text(i, "/", name), std::move(largest));
+    }
+  }
+  return all;
+}
+
+void Module::load_format_histories(const NamedTensors& histories) {
+  const auto formats = delayed_formats();
+  const NamedTensors before = format_histories();
+  const auto set_all = [&formats](const NamedTensors& given) {
+    for (size_t i = 0; i < formats.size(); ++i) {
+      const std::string prefix = text(i, "/");
+      NamedTensors own;
+      for (const auto& [name, largest] : given) {
+        if (name.starts_with(prefix)) {
+          own.emplace_back(name.substr(prefix.size()), largest);
+        }
+      }
+      formats[i]->set_histories(own);
+    }
+  };
+  try {
+    set_all(histories);
+  } catch (...) {
+    set_all(before);
+    throw;
+  }
+}
+
+void Module::renew_format_histories() {
+  std::map<const PrecisionRules*, Precision> renewed;
+  walk("", [&](const std::string&, Module& module) {
+    if (module.precision_ && module.precision_->rules) {
+      const auto [found, is_new] =
+          renewed.try_emplace(module.precision_->rules.get(), Precision::full());
+      found->second = is_new ? with_new_histories(*module.precision_) : found->second;
+      module.precision_->rules = found->second.rules;
+    }
+  });
+}
+
 void copy_module(const Module& from, Module& to) {
   check(&from.root() != &to && !to.parent_, "clone: make() returned ",
         to.parent_ ? "a part of another module" : "the module itself", ", expected a new module");
@@ -276,6 +340,8 @@ void copy_module(const Module& from, Module& to) {
       *module.own_buffers_[i].second = copy_of(*source.own_buffers_[i].second);
     }
   });
+  to.renew_format_histories();
+  to.load_format_histories(from.format_histories());
   to.build_arena();
   for (const Module::Shared& parameter : from.shared_parameters()) {
     if (!parameter.members[0].own->trainable) {

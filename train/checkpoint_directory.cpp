@@ -103,6 +103,15 @@ std::string remove_own_directory(const std::string& parent, const std::string& n
   return "";
 }
 
+std::set<std::string> features_of(std::span<const CheckpointFile> files) {
+  std::set<std::string> features;
+  for (const CheckpointFile& file : files) {
+    features.insert(file.feature);
+  }
+  features.erase("");
+  return features;
+}
+
 void check_free_space(const std::string& path, uint64_t need, FileSystem& files) {
   const int64_t free = files.free_bytes(path);
   if (free >= 0 && static_cast<uint64_t>(free) < need) {

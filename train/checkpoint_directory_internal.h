@@ -2,9 +2,12 @@
 // (internal to train).
 #pragma once
 #include <binade/core/io/file_system.h>
+#include <binade/train/checkpoint_store.h>
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +35,9 @@ std::string first_foreign(const std::string& path, FileSystem& files);
 // after an interruption is known to be the store's.
 std::string remove_own_directory(const std::string& parent, const std::string& name,
                                  FileSystem& files);
+
+// What a reader must know to use these files: Manifest::features.
+std::set<std::string> features_of(std::span<const CheckpointFile> files);
 
 // Throws FileError with ENOSPC, and the two numbers, if the disk has fewer than `need` bytes free.
 void check_free_space(const std::string& path, uint64_t need, FileSystem& files);

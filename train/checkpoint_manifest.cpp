@@ -46,6 +46,9 @@ Manifest from_json(const std::string& path, const json& root, int64_t format) {
   check(manifest.step >= 0 && manifest.step <= kMaxStep, path, ": got step ", manifest.step,
         ", expected 0 to ", kMaxStep);
   manifest.fields = root.at("fields").get<std::map<std::string, std::string>>();
+  if (format >= 2) {
+    manifest.features = root.at("features").get<std::set<std::string>>();
+  }
   for (const auto& [name, record] : root.at("files").items()) {
     check_file_name(path, name);
     check(record.at("bytes").is_number_unsigned(), path, ": the size of ", name, " is not a size");
@@ -89,6 +92,9 @@ void check_not_newer(const std::string& path, json root, int64_t format) {
                                "; this one reads ", kManifestFormat, ")", kAdvice));
   }
   for (const json& feature : root.value("features", json::array())) {
+    if (feature == kDelayedScalesFeature) {
+      continue;
+    }
     throw NewerCheckpoint(text(path, ": written by a newer Binade (feature ", feature.dump(),
                                ", which this one does not know)", kAdvice));
   }

@@ -19,6 +19,8 @@ namespace binade::train {
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kListName = "files.json";  // of a checkpoint being written
 inline constexpr int64_t kManifestFormat = 2;           // format 1 had no "features"
+// Features that this version knows. delayed-scales: files of SimulatedFormats::histories().
+inline constexpr const char* kDelayedScalesFeature = "delayed-scales";
 inline constexpr int64_t kMaxStep = int64_t{1} << 53;
 
 // An undamaged checkpoint, or list of files, that a newer version of Binade wrote.
@@ -36,7 +38,7 @@ struct Manifest {
   int64_t step = 0;  // at most kMaxStep
   std::map<std::string, std::string> fields;
   std::map<std::string, FileRecord> files;
-  std::vector<std::string> features;
+  std::set<std::string> features;
   int64_t format = kManifestFormat;
 };
 

@@ -230,7 +230,7 @@ Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
                                       std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
   check(make_new_directory(path, files_), path, ": the name is taken, expected a free one");
-  Manifest manifest{.step = step, .fields = fields, .files = {}, .features = {}};
+  Manifest manifest{.step = step, .fields = fields, .files = {}, .features = features_of(files)};
   const auto write = [&](const std::string& name, const auto& write_bytes) {
     OutputFile out(path + "/" + name, files_);
     write_bytes(out);

@@ -34,6 +34,7 @@ struct CheckpointFile {
   std::string name;  // a plain file name, other than manifest.json and files.json
   uint64_t bytes = 0;
   std::function<void(OutputFile&)> write;
+  std::string feature = {};  // what a reader must know to use it; empty: nothing special
 };
 
 struct Checkpoint {

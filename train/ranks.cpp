@@ -101,6 +101,18 @@ NamedTensors Ranks::share(const NamedTensors& tensors) const {
   return group_ ? dist::broadcast_tensors(*group_, tensors) : tensors;
 }
 
+std::string Ranks::prefix(int rank) { return text("rank", rank, "/"); }
+
+NamedTensors Ranks::collect(const NamedTensors& own) const {
+  NamedTensors all;
+  for (int from = 0; from < count(); ++from) {
+    for (auto& [name, tensor] : group_ ? dist::broadcast_tensors(*group_, own, from) : own) {
+      all.emplace_back(prefix(from) + name, tensor);
+    }
+  }
+  return all;
+}
+
 void Ranks::average(const NamedTensors& tensors) const {
   for (const auto& [name, tensor] : tensors) {
     if (group_) {

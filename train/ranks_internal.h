@@ -41,6 +41,10 @@ class Ranks {
   std::string share(const std::string& text) const;
   std::map<std::string, std::string> share(const std::map<std::string, std::string>& fields) const;
   NamedTensors share(const NamedTensors& tensors) const;
+  // The tensors of all ranks, which may have different ones: the names of each begin with
+  // prefix(rank).
+  NamedTensors collect(const NamedTensors& own) const;
+  static std::string prefix(int rank);
   // Replaces every tensor, in place, by its mean over the ranks. Floating dtypes.
   void average(const NamedTensors& tensors) const;
 

@@ -14,15 +14,6 @@ constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kEmaFile = "ema.safetensors";
 
-std::vector<CheckpointFile> files(const StateParts& parts) {
-  std::vector<CheckpointFile> files;
-  for (const StatePart& part : parts) {
-    files.push_back({part.file, tensor_bytes(part.tensors),
-                     [&part](OutputFile& file) { write_tensors(file, part.tensors); }});
-  }
-  return files;
-}
-
 std::string names_of(const RunParts& parts) {
   std::string names;
   for (const auto& phase : parts.phases) {
@@ -80,10 +71,12 @@ void RunCheckpoints::load(const Resumed& all) {
                       host_copies(phase->optimizer->state_tensors())});
   }
   const NamedTensors model_before = host_copies(parts_.model.state());
+  const NamedTensors scales_before = parts_.model.format_histories();
   try {
     load_now(all);
   } catch (...) {
     parts_.model.load_state(model_before);
+    parts_.model.load_format_histories(scales_before);
     for (size_t i = 0; i < before.size(); ++i) {
       const Phase& phase = *parts_.phases[i];
       phase.optimizer->load_state(before[i].moments, before[i].optimizer);  // masters too
@@ -118,6 +111,8 @@ void RunCheckpoints::load_now(const Resumed& all) {
     }
   }
   parts_.model.load_state(all.model);
+  const NamedTensors own = with_prefix(all.scales, Ranks::prefix(ranks_.rank()));
+  parts_.model.load_format_histories(own.empty() ? with_prefix(all.scales, Ranks::prefix(0)) : own);
   for (const auto& phase : parts_.phases) {
     phase->optimizer->load_state(
         phase->name.empty() ? all.optimizer : with_prefix(all.optimizer, phase->name + "/"),
@@ -156,6 +151,9 @@ StateParts RunCheckpoints::tensors() const {
   if (parts_.ema) {
     parts.push_back({kEmaFile, parts_.ema->state()});
   }
+  if (NamedTensors scales = ranks_.collect(parts_.model.format_histories()); !scales.empty()) {
+    parts.push_back({kScalesFile, std::move(scales)});
+  }
   return parts;
 }
 
@@ -192,7 +190,7 @@ void RunCheckpoints::write(const char* what, const RunState& state, Save save) {
   const auto write_now = [this, what, save, step = state.steps](const StateParts& parts,
                                                                 const RunFields& fields) {
     if (may_save(what, parts)) {
-      ((*store_).*save)(step, files(parts), fields);
+      ((*store_).*save)(step, checkpoint_files(parts), fields);
       show_warnings();
     }
   };
@@ -236,9 +234,13 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
               .model = load_tensors(found->file(kModelFile), store_->files()),
               .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),
               .ema = {},
+              .scales = {},
               .best = {}};
   if (found->files.contains(kEmaFile)) {
     all.ema = load_tensors(found->file(kEmaFile), store_->files());
+  }
+  if (found->files.contains(kScalesFile)) {
+    all.scales = load_tensors(found->file(kScalesFile), store_->files());
   }
   read_best(all);
   show_warnings();
@@ -276,7 +278,7 @@ bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
     return false;
   }
   RunState resumed = state_of(all.fields, parts_, ranks_.count());
-  for (NamedTensors* tensors : {&all.model, &all.optimizer, &all.ema}) {
+  for (NamedTensors* tensors : {&all.model, &all.optimizer, &all.ema, &all.scales}) {
     *tensors = ranks_.share(*tensors);
   }
   if (all.fields.contains("full_precision")) {

@@ -45,7 +45,9 @@ class RunCheckpoints {
   // The content of a checkpoint; rank 0 reads it for all ranks.
   struct Resumed {
     RunFields fields;  // empty: there is no checkpoint
-    NamedTensors model, optimizer, ema, best;
+    NamedTensors model, optimizer, ema;
+    NamedTensors scales;  // of all ranks
+    NamedTensors best;
   };
   Resumed read();
   void read_best(Resumed& all) const;

@@ -459,11 +459,13 @@ def run_seeds():
     write("manifest", "good-two", sealed(root))
     write("manifest", "good-one", sealed(old))
     write("sealed_manifest", "good-two", dump(root, None))
+    write("sealed_manifest", "good-feature", dump(root | {"features": ["delayed-scales"]}, None))
     changes = {"step": {"step": -1}, "step2": {"step": 2 ** 53 + 1}, "step3": {"step": 1.5}, "newer": {"format": "binade checkpoint 3"}, "format": {"format": "x"},
                "feature": {"features": ["x"]}, "parent": {"files": {"../x": record}}, "dots": {"files": {"..": record}}, "own": {"files": {"manifest.json": record}},
                "crc": {"files": {"a": {"bytes": 1, "crc32c": "ABCD0000"}}}, "crc2": {"files": {"a": {"bytes": 1, "crc32c": 5}}}, "bytes": {"files": {"a": {"bytes": -1, "crc32c": "00000000"}}},
                "files": {"files": []}, "fields": {"fields": {"a": 1}}, "format2": {"format": 2}, "nul": {"files": {"a\0b": record}}, "features": {"features": 5},
-               "record": {"files": {"a": 1}}, "empty": {"files": {"": record}}}
+               "record": {"files": {"a": 1}}, "empty": {"files": {"": record}}, "features2": {"features": "delayed-scales"},
+               "features3": {"features": ["delayed-scales", "delayed-scales"]}}
     for name, change in changes.items():
         write("sealed_manifest", f"bad-{name}", dump(root | change, None))
     for name, data in {"checksum": sealed(root).replace('"step": 7', '"step": 8'), "cut": sealed(root)[:-2], "space": sealed(root) + " ", "nothing": "", "deep": "[" * 100,
@@ -494,9 +496,11 @@ def run_seeds():
     record = {"step": 1, "kind": "weight_gradient", "layer": "fc", "tensor": "fc.weight", "elements": 4, "zeros": 0, "nans": 0, "infinities": 0, "largest": 1.0,
               "least_exponent": -3, "exponents": [1, 2, 1], "f16_flushed": 0.25, "static_scales": [{"scale": 2, "flushed": 1, "subnormal": 0, "overflow": 0}]}
     write("lens", "good-one", json.dumps(record) + "\n")
+    write("lens", "good-worst", json.dumps(record | {"worst": [[-3, [0, 1], 0.15, 0.1499, 0.15], [-2, [], 0.3, 0.3, None]]}) + "\n")
     write("lens", "good-two", "".join(json.dumps(record | {"step": s, "tensor": t, "kind": "update", "changed": 0.5}) + "\n" for s in range(3) for t in "ab") + '{"cut')
     for name, change in {"exponents": {"least_exponent": 120, "exponents": [1] * 20}, "least": {"least_exponent": -999}, "step": {"step": "x"}, "counts": {"exponents": {"a": 1}},
-                         "scales": {"static_scales": 5}, "layer": {"layer": 5}}.items():
+                         "scales": {"static_scales": 5}, "layer": {"layer": 5}, "worst": {"worst": [[1, [0], 1.0, 1.0]]}, "worst2": {"worst": [[500, [0], 1.0, 1.0, 1.0]]},
+                         "worst3": {"worst": [[1, [0] * 17, 1.0, 1.0, 1.0]]}, "worst4": {"worst": [[1, 5, 1.0, 1.0, 1.0]]}, "worst5": {"worst": [[1, [0], None, 1.0, 1.0]]}}.items():
         write("lens", f"bad-{name}", json.dumps(record | change) + "\n")
     write("lens", "bad-scales-differ", json.dumps(record) + "\n" + json.dumps(record | {"static_scales": [{"scale": 3, "flushed": 1, "subnormal": 0, "overflow": 0}]}) + "\n")
     errors = {"elements": 4, "not_finite": 0, "introduced": 1e-4, "inherited": 2e-4, "total": 3e-4, "amplification": 1.5, "ulp": 0.25, "worst_ulp": 0.5, "bias": -0.1, "cosine": 0.999}

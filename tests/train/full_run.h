@@ -40,6 +40,7 @@ struct RunSetup {
   int64_t epochs = 3, every = 1;  // steps between checkpoints
   uint64_t seed = 5;              // of the process, before anything is resumed
   int workers = 0;
+  Precision precision = Precision::mixed(DType::f16);
 };
 
 // All parts of a run: f16 with a loss scaler, batch norm, dropout, augmentation, accumulation,
@@ -55,7 +56,7 @@ struct FullRun {
         validation(validation_data, {.batch = 4, .workers = 0, .shuffle = false}) {
     manual_seed(setup.seed);
     model.emplace();
-    model->to(Device{}, Precision::mixed(DType::f16));
+    model->to(Device{}, setup.precision);
     adamw.emplace(model->parameters(), optim::AdamWOptions{.lr = 0.01});
     schedule.emplace(optim::WarmupCosine(*adamw, {.warmup = 4, .total = 3 * setup.epochs}));
     trainer.emplace(

@@ -52,6 +52,37 @@ TEST(LoopCheckpoint, ALoopThatDiedGoesOnBitForBit) {
   }
 }
 
+// Delayed scales are part of the model; a model on its own has histories of its own.
+TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
+  const FormatScheme scheme = format_scheme("e4m3fn/delayed=3");
+  const Precision precision =
+      with_formats(Precision::mixed(DType::f16),
+                   {.weights = scheme, .activations = scheme, .gradients = scheme});
+  const TemporaryDirectory directory;
+  Loop whole(5, precision);
+  whole.run(directory / "whole");
+  EXPECT_FALSE(whole.model->format_histories().empty());
+  EXPECT_TRUE(whole.target->format_histories().empty());  // another model, which did not run
+  for (const int64_t died_after : {2, 5, 12, 17}) {
+    const std::string path = directory / text("run-", died_after);
+    Loop(5, precision).run(path, died_after);
+    close_checkpoints(path);
+    Loop again(99, precision);
+    EXPECT_TRUE(load_checkpoint({.path = path}, again.parts()));
+    again.run(path);
+    EXPECT_EQ(again.record(), whole.record());
+    EXPECT_EQ(state_hash(again.parts()), state_hash(whole.parts()));
+  }
+  // A load that fails changes none; one of an older checkpoint empties them.
+  const std::string hash = state_hash(whole.parts());
+  NamedTensors bad = whole.model->format_histories();
+  bad.emplace_back("0/nonsense", ones({1}));
+  EXPECT_THROW(whole.model->load_format_histories(bad), Error);
+  EXPECT_EQ(state_hash(whole.parts()), hash);
+  whole.model->load_format_histories({});
+  EXPECT_NE(state_hash(whole.parts()), hash);
+}
+
 // Every part counts: without it the loop ends otherwise, or is not resumed.
 TEST(LoopCheckpoint, EveryPartCounts) {
   const TemporaryDirectory directory;

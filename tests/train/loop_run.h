@@ -37,12 +37,13 @@ struct LoopNet : nn::Module {
 
 // Two networks in f16 with masters, of which one follows the other, and all else that has a state.
 struct Loop {
-  explicit Loop(uint64_t seed) : data(22), loader(data, {.batch = 4, .workers = 0, .seed = 3}) {
+  explicit Loop(uint64_t seed, const Precision& precision = Precision::mixed(DType::f16))
+      : data(22), loader(data, {.batch = 4, .workers = 0, .seed = 3}) {
     manual_seed(seed);
     model.emplace();
     target.emplace();
     for (LoopNet* net : {&*model, &*target}) {
-      net->to(Device{}, Precision::mixed(DType::f16));
+      net->to(Device{}, precision);
     }
     adam.emplace(model->parameters(), optim::AdamWOptions{.lr = 0.01});
     schedule.emplace(optim::WarmupCosine(*adam, {.warmup = 3, .total = 18}));

@@ -2,6 +2,7 @@
 // what cannot be resumed is refused by name. BINADE_LONG in the environment asks for the long
 // forms.
 #include <binade/core/io/crc32c.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
@@ -77,6 +78,32 @@ TEST(Resume, DyingAgainAndAgainChangesNothing) {
   std::printf("%d deaths\n", deaths - 1);
 }
 
+RunSetup with_delayed_scales() {
+  const FormatScheme scheme = format_scheme("e4m3fn/delayed=3");
+  return {.precision = with_formats(Precision::mixed(DType::f16),
+                                    {.weights = scheme,
+                                     .activations = scheme,
+                                     .gradients = format_scheme("e5m2/delayed=4")})};
+}
+
+// Delayed scales remember earlier steps, and evaluations do not count.
+TEST(Resume, DelayedScalesGoOnBitForBit) {
+  const RunSetup setup = with_delayed_scales();
+  const std::string expected = uninterrupted(setup);
+  EXPECT_NE(expected, uninterrupted({}));
+  for (const int64_t at : {2, 5, 8, 11, 20}) {
+    SCOPED_TRACE(text("died at batch ", at));
+    const TemporaryDirectory directory;
+    EXPECT_FALSE(FullRun(directory / "run", false, setup).fit(at));
+    RunSetup again = setup;
+    again.seed = 99;
+    FullRun run(directory / "run", true, again);
+    EXPECT_TRUE(run.trainer->resumed());
+    EXPECT_TRUE(run.fit());
+    ASSERT_EQ(record_of(directory / "run", run), expected);
+  }
+}
+
 // Changes a checkpoint and makes its checksums right again.
 void forge(const std::string& path, const std::function<void(Manifest&)>& change) {
   Manifest manifest = read_manifest(path, file_system());
@@ -91,6 +118,31 @@ void forge(const std::string& path, const std::function<void(Manifest&)>& change
 std::string newest(const std::string& run) {
   CheckpointStore store(run);
   return store.newest_verified()->path;
+}
+
+// A checkpoint of a version that did not save them is taken: the histories begin anew.
+TEST(Resume, ACheckpointWithoutDelayedScalesIsTaken) {
+  const RunSetup setup = with_delayed_scales();
+  const std::string expected = uninterrupted(setup);
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  EXPECT_FALSE(FullRun(run, false, setup).fit(6 + 2 + 3));
+  const std::string path = newest(run);
+  EXPECT_EQ(read_manifest(path, file_system()).features,
+            std::set<std::string>{kDelayedScalesFeature});
+  fs::remove(path + "/scales.safetensors");
+  forge(path, [](Manifest& m) {
+    EXPECT_EQ(m.files.erase("scales.safetensors"), 1U);
+    m.features.clear();
+  });
+  FullRun resumed(run, true, setup);
+  EXPECT_TRUE(resumed.trainer->resumed());
+  EXPECT_TRUE(resumed.model->format_histories().empty());
+  EXPECT_TRUE(resumed.fit());
+  EXPECT_NE(record_of(run, resumed), expected);  // so they count
+  const TemporaryDirectory plain;
+  FullRun(plain / "run", false, {}).fit(4);
+  EXPECT_TRUE(read_manifest(newest(plain / "run"), file_system()).features.empty());
 }
 
 // How a run with one item of its state changed ends.

@@ -200,12 +200,7 @@ void show_warnings(CheckpointStore& store) {
 
 void save_state(CheckpointStore& store, int64_t step, const StateParts& state,
                 const Fields& fields) {
-  std::vector<CheckpointFile> files;
-  for (const StatePart& part : state) {
-    files.push_back({part.file, tensor_bytes(part.tensors),
-                     [&part](OutputFile& file) { write_tensors(file, part.tensors); }});
-  }
-  store.save(step, files, fields);
+  store.save(step, checkpoint_files(state), fields);
 }
 
 void write(const CheckpointOptions& o, const std::vector<PartEntry>& entries,
@@ -227,6 +222,9 @@ void write(const CheckpointOptions& o, const std::vector<PartEntry>& entries,
     if (!contents[i].tensors.empty()) {
       state.push_back({name + kSuffix, contents[i].tensors});
     }
+    if (!contents[i].scales.empty()) {
+      state.push_back({name + "." + kScalesFile, contents[i].scales});
+    }
   }
   const int64_t step = step_of(o, entries, contents, run->store);
   if (o.async_save) {
@@ -246,7 +244,7 @@ struct Loaded {
   std::shared_ptr<OpenRun> run;
   Fields fields;  // empty: there is no checkpoint
   std::string path;
-  std::map<std::string, NamedTensors> tensors;
+  std::map<std::string, NamedTensors> tensors, scales;  // by part
 };
 
 Loaded read(const CheckpointOptions& o, const std::vector<PartEntry>& entries) {
@@ -266,6 +264,10 @@ Loaded read(const CheckpointOptions& o, const std::vector<PartEntry>& entries) {
   for (const PartEntry& entry : entries) {
     if (found->files.contains(entry.name + kSuffix)) {
       loaded.tensors[entry.name] = load_tensors(found->file(entry.name + kSuffix), store.files());
+    }
+    const std::string scales = entry.name + "." + kScalesFile;
+    if (found->files.contains(scales)) {
+      loaded.scales[entry.name] = load_tensors(found->file(scales), store.files());
     }
   }
   return loaded;
@@ -335,7 +337,8 @@ bool load_checkpoint(const CheckpointOptions& options, const std::vector<Checkpo
     std::vector<PartContent> contents;
     for (const PartEntry& entry : entries) {
       contents.push_back({.tensors = ranks.share(loaded.tensors[entry.name]),
-                          .fields = fields_of(loaded.fields, entry.name)});
+                          .fields = fields_of(loaded.fields, entry.name),
+                          .scales = ranks.share(loaded.scales[entry.name])});
     }
     load_all(entries, contents, ranks.share(loaded.path), options.force);
   }
@@ -350,6 +353,7 @@ std::string state_hash(const std::vector<CheckpointPart>& parts) {
   for (const PartEntry& entry : entries_of(parts, "state_hash")) {
     const PartContent content = entry.object->save();
     hash.add(entry.name + "\n" + state_hash(content.tensors));
+    hash.add(content.scales.empty() ? "" : state_hash(content.scales));
     for (const auto& [name, value] : content.fields) {
       hash.add(name + "=" + value + "\n");
     }

@@ -4,6 +4,8 @@
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/train/checkpoint/host_snapshot_internal.h>
+#include <binade/train/checkpoint_manifest_internal.h>
+#include <binade/train/model_file.h>
 
 #include <algorithm>
 #include <utility>
@@ -45,6 +47,17 @@ NamedTensors copies(const NamedTensors& tensors) {
     out.emplace_back(name, std::move(copy));
   }
   return out;
+}
+
+std::vector<CheckpointFile> checkpoint_files(const StateParts& parts) {
+  std::vector<CheckpointFile> files;
+  for (const StatePart& part : parts) {
+    files.push_back({.name = part.file,
+                     .bytes = tensor_bytes(part.tensors),
+                     .write = [&part](OutputFile& file) { write_tensors(file, part.tensors); },
+                     .feature = part.file.ends_with(kScalesFile) ? kDelayedScalesFeature : ""});
+  }
+  return files;
 }
 
 NamedTensors host_copies(const NamedTensors& tensors) {

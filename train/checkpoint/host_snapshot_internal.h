@@ -3,6 +3,7 @@
 #include <binade/core/device/pinned.h>
 #include <binade/core/io/named_tensors.h>
 #include <binade/kernels/base/fork.h>
+#include <binade/train/checkpoint_store.h>
 
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct StatePart {
   NamedTensors tensors;
 };
 using StateParts = std::vector<StatePart>;
+// A file of this name ending holds what delayed scales remember (Module::format_histories()).
+inline constexpr const char* kScalesFile = "scales.safetensors";
+// The files that a store writes. REQUIRES: the parts outlive them.
+std::vector<CheckpointFile> checkpoint_files(const StateParts& parts);
 
 // A copy of a state in host memory, which is used again for the next one.
 class HostSnapshot {

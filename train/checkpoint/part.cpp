@@ -18,9 +18,18 @@ class SavedModel : public PartObject {
  public:
   explicit SavedModel(nn::Module& model)
       : PartObject("model", &model, Order::model), model_(model) {}
-  PartContent save() const override { return {.tensors = model_.exact_state()}; }
+  PartContent save() const override {
+    return {.tensors = model_.exact_state(), .scales = model_.format_histories()};
+  }
   void load(const PartContent& content, const PartLoad&) override {
-    model_.load_state(content.tensors);
+    const NamedTensors before = model_.format_histories();
+    model_.load_format_histories(content.scales);
+    try {
+      model_.load_state(content.tensors);
+    } catch (...) {
+      model_.load_format_histories(before);
+      throw;
+    }
   }
   const Arena* arena() const override { return model_.existing_arena(); }
 

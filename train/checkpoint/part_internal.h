@@ -16,6 +16,7 @@ namespace binade::train {
 struct PartContent {
   NamedTensors tensors = {};  // a file NAME.safetensors, if there are any
   manifest::Fields fields = {};
+  NamedTensors scales = {};  // of delayed scales: a file NAME.scales.safetensors
 };
 
 // Options of loading a part.

@@ -31,7 +31,7 @@ Tensor rows_of(const Tensor& x, const Tensor& index) {
 }  // namespace
 
 struct StateSnapshot::Kept {
-  NamedTensors model, optimizer;
+  NamedTensors model, optimizer, scales;
   optim::NamedScalars scalars, scaler;
   Generator random;
   std::vector<bool> modes;
@@ -40,6 +40,7 @@ struct StateSnapshot::Kept {
 StateSnapshot::StateSnapshot(const FinderParts& parts)
     : parts_(parts), kept_(std::make_unique<Kept>()) {
   kept_->model = copies(parts.model.exact_state());
+  kept_->scales = parts.model.format_histories();
   kept_->optimizer = copies(parts.optimizer.state_tensors());
   kept_->scalars = parts.optimizer.state_scalars();
   if (parts.scaler) {
@@ -60,6 +61,7 @@ StateSnapshot::~StateSnapshot() {
 void StateSnapshot::restore() {
   parts_.optimizer.zero_grad();
   parts_.model.load_state(kept_->model);
+  parts_.model.load_format_histories(kept_->scales);
   parts_.optimizer.load_state(kept_->optimizer, kept_->scalars);
   if (parts_.scaler) {
     parts_.scaler->load_state(kept_->scaler);

@@ -99,6 +99,9 @@ std::string TrainerRun::hash_of_state() const {
       all.emplace_back("ema." + name, average);
     }
   }
+  for (const auto& [name, largest] : parts_.model.format_histories()) {
+    all.emplace_back("scales." + name, largest);
+  }
   return ranks_.is_root() ? state_hash(all) : std::string();
 }
 

@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kBlackBoxKey = "black_box";  // in the metadata: one JSON object
-constexpr const char *kStored = "stored/", *kExact = "exact/", *kBatch = "batch/";
+constexpr const char *kStored = "stored/", *kExact = "exact/", *kBatch = "batch/",
+                     *kScales = "scales/";
 
 std::string batch_prefix(size_t number) { return text(kBatch, number, "/"); }
 
@@ -27,6 +28,9 @@ NamedTensors tensors_of(const BlackBox& box) {
     if (box.exact[i].second.dtype() != box.stored[i].second.dtype()) {
       all.emplace_back(kExact + box.exact[i].first, box.exact[i].second);
     }
+  }
+  for (const auto& [name, tensor] : box.scales) {
+    all.emplace_back(kScales + name, tensor);
   }
   for (size_t i = 0; i < box.batches.size(); ++i) {
     for (const std::string& name : box.batches[i].batch.names()) {
@@ -106,6 +110,10 @@ void place(BlackBox& box, const std::string& name, const Tensor& tensor) {
   }
   if (all.starts_with(kExact)) {
     box.exact.emplace_back(all.substr(std::string_view(kExact).size()), tensor);
+    return;
+  }
+  if (all.starts_with(kScales)) {
+    box.scales.emplace_back(all.substr(std::string_view(kScales).size()), tensor);
     return;
   }
   for (size_t i = 0; i < box.batches.size(); ++i) {

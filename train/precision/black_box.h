@@ -7,8 +7,8 @@
 //   std::puts(train::to_text(box, train::replay(box, make_net, my_step)).c_str());  // your own
 //
 // A file holds weights as they are stored and their masters, buffers, the micro-batches, the random
-// numbers, the loss scale, the policy and the modes of the modules. On the CPU the replay has the
-// bits of the recorded step, at any number of threads.
+// numbers, the loss scale, delayed scales of simulated formats, the policy and the modes of the
+// modules. On the CPU the replay has the bits of the recorded step, at any number of threads.
 #pragma once
 #include <binade/core/io/file_system.h>
 #include <binade/train/precision/overflow_cause.h>
@@ -35,6 +35,7 @@ struct BlackBox {
   Precision precision = {};
   std::vector<bool> modes = {};          // Module::training_modes()
   NamedTensors stored = {}, exact = {};  // Module::state() and exact_state(), on the CPU
+  NamedTensors scales = {};              // Module::format_histories() before the step
   std::vector<StepBatch> batches = {};
   std::vector<std::string> stale = {};
   std::string gradients = {};  // state_hash() of the step's gradients, as they were stored

@@ -47,6 +47,7 @@ void OverflowWatch::begin_step() {
     return;
   }
   scale_ = phase_.scaler ? phase_.scaler->scale() : 1;
+  scales_ = model_.format_histories();
   for (size_t i = 0; i < phase_.optimizer->group_count(); ++i) {
     for (const Parameter& parameter : phase_.optimizer->parameters(i)) {
       if (parameter.value.requires_grad() && parameter.leaf().has_grad) {
@@ -115,7 +116,8 @@ StepToDiagnose OverflowWatch::step_to_diagnose() const {
           .parameters = phase_.parameters(),
           .batches = kept_,
           .scale = scale_,
-          .stale = stale_};
+          .stale = stale_,
+          .scales = scales_};
 }
 
 OverflowReport OverflowWatch::diagnose(int64_t step) {
@@ -253,6 +255,7 @@ void OverflowWatch::keep_black_box(const OverflowReport& report, int64_t step) {
                        .modes = model_.training_modes(),
                        .stored = on_host(model_.state()),
                        .exact = on_host(model_.exact_state()),
+                       .scales = scales_,
                        .batches = kept_,
                        .stale = stale_,
                        .gradients = gradients_.empty() ? report.gradients : gradients_,

@@ -9,14 +9,21 @@
 
 namespace binade::train {
 
-// Restores the model's buffers and the generator, and clears the gradients.
+// Puts the model's buffers, delayed scales and the generator back, and clears the gradients.
 class StepUndo {
  public:
   explicit StepUndo(const StepToDiagnose& step)
-      : parameters_(step.parameters), buffers_(step.model.named_buffers()), before_(generator()) {
+      : model_(step.model),
+        parameters_(step.parameters),
+        buffers_(step.model.named_buffers()),
+        scales_(step.model.format_histories()),
+        before_(generator()) {
     const NoGradGuard guard;
     for (const auto& [name, buffer] : buffers_) {
       copies_.push_back(buffer.clone());
+    }
+    if (step.scales.has_value()) {
+      model_.load_format_histories(*step.scales);
     }
   }
   ~StepUndo() {
@@ -26,6 +33,7 @@ class StepUndo {
       for (size_t i = 0; i < copies_.size(); ++i) {
         buffers_[i].second.copy_(copies_[i]);
       }
+      model_.load_format_histories(scales_);
       clear(parameters_);
     } catch (const std::exception&) {  // out of memory: the buffers stay as the step left them
     }
@@ -41,8 +49,9 @@ class StepUndo {
   }
 
  private:
+  nn::Module& model_;
   ParameterList parameters_;
-  NamedTensors buffers_;
+  NamedTensors buffers_, scales_;
   std::vector<Tensor> copies_;
   Generator before_;
 };

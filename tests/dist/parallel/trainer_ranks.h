@@ -58,7 +58,8 @@ class TwoLayers : public nn::Module {
 struct Training {
   int64_t epochs = 3, accumulate = 1;
   DType dtype = DType::f64;
-  bool f16 = false;  // mixed precision instead
+  bool f16 = false;                         // mixed precision instead
+  std::optional<Precision> precision = {};  // or this one
   std::optional<double> clip = {};
   bool scaler = false;
   int64_t poisoned = -1;          // this sample gives an infinite gradient,
@@ -92,7 +93,11 @@ inline Outcome train(const Training& run, Communicator* group) {
   if (run.synchronized) {
     model.synchronize_batch_norms(group);
   }
-  run.f16 ? model.to(Device{}, Precision::mixed(DType::f16)) : model.to(run.dtype);
+  if (run.f16 || run.precision) {
+    model.to(Device{}, run.precision.value_or(Precision::mixed(DType::f16)));
+  } else {
+    model.to(run.dtype);
+  }
   if (group && run.sharding != Sharding::none) {
     model.parameters().shard(*group, run.sharding);
   }

@@ -1,5 +1,6 @@
 // Runs of several ranks that end early, by a signal or a fault, and continue with any number of
 // ranks.
+#include <binade/core/precision/simulated_formats.h>
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
 #include <tests/support/temporary_directory.h>
@@ -85,6 +86,29 @@ TEST(TrainerRanks, ResumeWithRowsOneAfterAnotherSeesEachOncePerEpoch) {
   for (const int workers : {0, 1, 3}) {
     resume_on_any_number_of_ranks(true, workers);
   }
+}
+
+// Every rank has histories of its own batches, and gets them back. On another number of ranks all
+// begin with those of rank 0.
+TEST(TrainerRanks, DelayedScalesOfEachRankAreResumed) {
+  const testing::TemporaryDirectory directory;
+  const FormatScheme scheme = format_scheme("e4m3fn/delayed=4");
+  Training run{
+      .precision = with_formats(Precision::full(),
+                                {.weights = scheme, .activations = scheme, .gradients = scheme}),
+      .directory = directory / "whole",
+      .checkpoint_every = 3};
+  const Outcome whole = train_on(2, run);
+  run.directory = directory / "stopped";
+  run.watch = [](const Trainer& trainer, const data::Batch&, int) {
+    check(trainer.steps() < 8, "broken off");
+  };
+  EXPECT_THROW(train_on(2, run), Error);
+  run.watch = {};
+  run.resume = true;
+  EXPECT_EQ(train_on(2, run).weights, whole.weights);
+  run.epochs = 4;
+  EXPECT_EQ(train_on(1, run).steps, 4 * kSteps);
 }
 
 TEST(TrainerRanks, ASignalEndsAllAtOneStepWithACheckpoint) {

@@ -88,11 +88,13 @@ inline NamedTensors planted_data(const Plant& plant, uint64_t seed) {
 }
 
 struct PlantedRun {
-  PlantedRun(const Plant& plant, uint64_t seed) : step(planted_step(plant)) {
+  PlantedRun(const Plant& plant, uint64_t seed,
+             const Precision& precision = Precision::mixed(DType::f16))
+      : step(planted_step(plant)) {
     const auto before =
         set_warning_handler([this](const std::string& text) { warnings.push_back(text); });
     try {
-      train(plant, seed);
+      train(plant, seed, precision);
     } catch (const Error& error_) {
       error = error_.what();
     }
@@ -112,11 +114,11 @@ struct PlantedRun {
   std::string error;
 
  private:
-  void train(const Plant& plant, uint64_t seed) {
+  void train(const Plant& plant, uint64_t seed, const Precision& precision) {
     data::TensorDataset rows(planted_data(plant, seed));
     data::Loader loader(rows, {.batch = kRowsOfBatch, .workers = 0, .shuffle = false});
     PlantNet net;
-    net.to(Device{}, Precision::mixed(DType::f16));
+    net.to(Device{}, precision);
     optim::AdamW adam(net.parameters(), {.lr = 1e-3});
     optim::LossScaler scaler({.init_scale = 1024});
     Trainer trainer({.model = net, .optimizer = adam, .scaler = &scaler},
