@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-namespace binade::train {
+namespace binade::train::lens_page_test {
 namespace {
 
 TEST(LensPage, APageNamesAsManyElementsAsItsSizeAllows) {
@@ -41,4 +41,4 @@ TEST(LensPage, APageNamesAsManyElementsAsItsSizeAllows) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::lens_page_test

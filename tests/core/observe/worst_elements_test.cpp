@@ -12,7 +12,7 @@
 #include <map>
 #include <vector>
 
-namespace binade {
+namespace binade::worst_elements_test {
 namespace {
 
 // Values of all sizes around those where f16 flushes and overflows, with zeros, infinities and NaN.
@@ -118,4 +118,4 @@ TEST(WorstElements, SeveralTensorsAndLayouts) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::worst_elements_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade {
+namespace binade::delayed_scales_test {
 namespace {
 
 Precision delayed_precision(const char* scheme = "e4m3fn/delayed=4",
@@ -229,4 +229,4 @@ TEST(DelayedScales, OtherNamesAndTensorsAreRefused) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::delayed_scales_test

@@ -14,7 +14,7 @@
 
 #include "tests/support/error_of.h"
 
-namespace binade {
+namespace binade::simulated_sums_test {
 namespace {
 
 const char* const kCoarse = "e4m3/chunks=3";  // far enough from f32 that every sum shows
@@ -248,4 +248,4 @@ TEST(SimulatedSums, TextsAreReadBack) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::simulated_sums_test
