@@ -193,8 +193,8 @@ double Tensor::item(SourceLine where) const {
 }
 
 double Tensor::at(int64_t index, SourceLine where) const {
-  check(index >= 0 && index < own("at").view.numel, "at: got index ", index, " of a tensor with ", numel(),
-        " elements, expected 0 to ", numel() - 1);
+  check(index >= 0 && index < own("at").view.numel, "at: got index ", index, " of a tensor with ",
+        numel(), " elements, expected 0 to ", numel() - 1);
   return element(index, "at", where);
 }
 

@@ -3,8 +3,8 @@
 //
 //   library        cuDNN 9, loaded by the first attention: an error if it is not found. It computes
 //                  f16 and bf16 with head sizes that are multiples of 8 up to 128, causal or not,
-//                  backward where queries and keys are multiples of 128. Masks, dropout and all else
-//                  run as own; docs/providers.md says why.
+//                  backward where queries and keys are multiples of 128. Masks, dropout and all
+//                  else run as own; docs/providers.md says why.
 #pragma once
 #include <binade/kernels/base/provider.h>
 

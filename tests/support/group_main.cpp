@@ -1,6 +1,7 @@
-// main() of a program that holds the tests of many sources (binade_test_group in tests/CMakeLists.txt).
-// Under the name of one source it runs the tests of this source alone: bin/core_tensor_test, a link to
-// bin/core_tests, runs those of tests/core/**/tensor_test.cpp. Flags of GoogleTest select among them.
+// main() of a program that holds the tests of many sources (binade_test_group in
+// tests/CMakeLists.txt). Under the name of one source it runs the tests of this source alone:
+// bin/core_tensor_test, a link to bin/core_tests, runs those of tests/core/**/tensor_test.cpp.
+// Flags of GoogleTest select among them.
 #include <gtest/gtest.h>
 
 #include <cstdio>
