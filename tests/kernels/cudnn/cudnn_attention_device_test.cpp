@@ -20,7 +20,7 @@ class CudnnAttention : public CudnnTest {
     CudnnTest::TearDown();
   }
   // Runs forward and backward, of which `by_library` are the library's.
-  static void run_by_library(const Case& c, DType dtype, int by_library) {
+  static void run_by_library(const AttentionCase& c, DType dtype, int by_library) {
     const int64_t before = library_attention_calls();
     check_case(c, dtype);
     EXPECT_EQ(library_attention_calls() - before, by_library) << describe(c);
@@ -55,7 +55,7 @@ TEST_F(CudnnAttention, MasksDropoutOddSizesAndWideDtypesAreOurs) {
 }
 
 TEST_F(CudnnAttention, VersionsWithWrongAttentionAreNotUsed) {
-  const Case c{.n = {1, 2, 6, 7, 8, 8}};
+  const AttentionCase c{.n = {1, 2, 6, 7, 8, 8}};
   for (const char* version : {"91000", "91001"}) {
     setenv("BINADE_FAKE_CUDNN_VERSION", version, 1);
     run_by_library(c, DType::f16, 0);
