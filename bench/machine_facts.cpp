@@ -4,6 +4,7 @@
 #include <bench_commit.h>
 #include <binade/core/device/device_info.h>
 #include <binade/core/device/device_memory.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/copy.h>
@@ -13,7 +14,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <thread>
 
 namespace binade::bench {
 namespace {
@@ -68,7 +68,7 @@ MachineFacts machine_facts(Device device) {
   facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   facts.isa = to_string(kernels::isa());
   facts.device = describe(device);
-  facts.cores = static_cast<int>(std::thread::hardware_concurrency());
+  facts.cores = kernels::usable_cores().count;
   facts.threads = kernels::threads();
   facts.megahertz = std::atof(of_cpuinfo("cpu MHz").c_str());
   facts.last_cache = last_level_cache();

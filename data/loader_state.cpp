@@ -16,8 +16,6 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(2000);
 constexpr int kMaxWorkers = 256;
 
-int core_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
 LoaderOptions checked(LoaderOptions options) {
   check(options.workers >= -1 && options.workers <= kMaxWorkers, "loader: got workers ",
         options.workers, ", expected -1 to ", kMaxWorkers);
@@ -339,7 +337,7 @@ LoaderStats LoaderState::stats() const {
                                                    stats.normalize_seconds
                                              : stats.wait_seconds;
   stats.more_workers_would_help =
-      options.workers < core_count() && waited > kWorthwhile * stats.total_seconds;
+      options.workers < cores_ && waited > kWorthwhile * stats.total_seconds;
   return stats;
 }
 

@@ -7,6 +7,7 @@
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/row_source_internal.h>
 #include <binade/data/workers/worker_crew_internal.h>
+#include <binade/kernels/base/control_group.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -74,6 +75,7 @@ class LoaderState : public WorkerCrew::Client, public std::enable_shared_from_th
   std::vector<BadFile> bad_;
   std::set<int64_t> bad_indices_;
   LoaderStats stats_;
+  const int cores_ = kernels::usable_cores().count;
   Clock::time_point last_time_;
   std::atomic<bool> entered_{false};  // a thread is in next() or start_epoch()
 };

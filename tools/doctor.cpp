@@ -3,6 +3,7 @@
 
 #include <binade/core/device/device_info.h>
 #include <binade/dist/transport/nccl_transport.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/kernel.h>
@@ -114,6 +115,7 @@ int run(const DoctorOptions& o) {
   }
   line("cpu", text(kernels::to_string(kernels::isa()), ", ", kernels::threads(), " threads of ",
                    std::thread::hardware_concurrency(), " cores"));
+  line("usable cores", to_string(kernels::usable_cores()));
   line("math mode", kernels::math_mode() == kernels::MathMode::fast
                         ? text("fast: Winograd where it pays",
                                kernels::amx_runs(DType::bf16)    ? ", bf16 by AMX"

@@ -207,7 +207,8 @@ void add_shared_flags(CLI::App& app, RunFlags& f) {
           Device::parse(name);
         }
       }));
-  app.add_option("--threads", f.threads, "compute threads; 0: all cores")->check(within(0, 1024));
+  app.add_option("--threads", f.threads, "compute threads; 0: all usable cores")
+      ->check(within(0, 1024));
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/NAME-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");

@@ -36,7 +36,7 @@ struct RunFlags {
   std::string precision = "fp32";  // --precision fp32 | fp16 | bf16: the policy `mixed`
   uint64_t seed = 0;               // --seed
   std::string device = "auto";     // --device auto | cpu | cuda[:N] | emulated
-  int threads = 0;                 // --threads; 0: all cores
+  int threads = 0;                 // --threads; 0: all usable cores
   std::string run = {};            // --run DIR; default: the next free runs/NAME-N
   bool resume = false;             // --resume
   bool overwrite = false;          // --overwrite

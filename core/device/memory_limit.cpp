@@ -2,6 +2,7 @@
 #include <binade/core/device/device_stats.h>
 #include <binade/core/device/memory.h>
 #include <binade/core/device/memory_limit.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/error.h>
 
 #include <algorithm>
@@ -12,8 +13,6 @@
 
 namespace binade {
 namespace {
-
-constexpr const char* kGroups = "/sys/fs/cgroup";
 
 // A file that holds one number; none for "max" and without the file.
 std::optional<int64_t> number_in(const std::string& path) {
@@ -36,52 +35,11 @@ int64_t available_ram() {
   return std::numeric_limits<int64_t>::max();
 }
 
-// The room in a group and in those around it; `folder` is its path below `root`.
-int64_t room_in_groups(const std::string& root, std::string folder, const char* limit,
-                       const char* usage) {
-  int64_t room = std::numeric_limits<int64_t>::max();
-  for (;;) {
-    const std::string path = folder == "/" ? root : root + folder;
-    const auto most = number_in(path + "/" + limit), used = number_in(path + "/" + usage);
-    if (most && used) {
-      room = std::min(room, std::max<int64_t>(*most - *used, 0));
-    }
-    if (folder == "/" || folder.empty()) {
-      return room;
-    }
-    folder.erase(std::max<size_t>(folder.rfind('/'), 1));
-  }
-}
-
-// /proc/self/cgroup: "0::/PATH" for version 2, "N:memory:/PATH" for version 1. In a container the
-// path may be that of the host: then the root of the mount is its own group.
-int64_t room_of_groups() {
-  std::ifstream lines("/proc/self/cgroup");
-  int64_t room = room_in_groups(kGroups, "/", "memory.max", "memory.current");
-  for (std::string line; std::getline(lines, line);) {
-    const size_t path = line.find('/');
-    if (path == std::string::npos) {
-      continue;
-    }
-    if (line.starts_with("0::")) {
-      room = std::min(room,
-                      room_in_groups(kGroups, line.substr(path), "memory.max", "memory.current"));
-    } else if (line.find(":memory:") != std::string::npos) {
-      const std::string root = std::string(kGroups) + "/memory";
-      for (const std::string& folder : {line.substr(path), std::string("/")}) {
-        room = std::min(
-            room, room_in_groups(root, folder, "memory.limit_in_bytes", "memory.usage_in_bytes"));
-      }
-    }
-  }
-  return room;
-}
-
 MemoryRoom host_room() {
   const MemoryStats stats = memory_stats();
   // Cached blocks are taken already; a file cache inside of a group can be dropped, but not counted
   // on.
-  const int64_t ram = available_ram(), groups = room_of_groups(), limit = memory_limit();
+  const int64_t ram = available_ram(), groups = control_group_room(), limit = memory_limit();
   MemoryRoom room{.bytes = stats.reserved + std::min(ram, groups),
                   .reason = ram <= groups ? "available RAM" : "limit of the control group"};
   if (ram == std::numeric_limits<int64_t>::max() && groups == ram) {
@@ -91,6 +49,20 @@ MemoryRoom host_room() {
 }
 
 }  // namespace
+
+int64_t control_group_room(const kernels::ControlGroupFiles& files) {
+  int64_t room = std::numeric_limits<int64_t>::max();
+  for (const kernels::ControlGroup& group : kernels::control_groups("memory", files)) {
+    const bool second = group.version == 2;
+    const auto most = number_in(group.folder + (second ? "/memory.max" : "/memory.limit_in_bytes"));
+    const auto used =
+        number_in(group.folder + (second ? "/memory.current" : "/memory.usage_in_bytes"));
+    if (most && used) {
+      room = std::min(room, std::max<int64_t>(*most - *used, 0));
+    }
+  }
+  return room;
+}
 
 MemoryRoom memory_room(Device device) {
   if (device.is_cpu()) {

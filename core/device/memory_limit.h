@@ -1,6 +1,7 @@
 // How much memory a program may use: a limit of its own, RAM, the limit of its control group
 // (container), and what a device has free.
 #pragma once
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/device.h>
 
 #include <cstdint>
@@ -22,5 +23,10 @@ struct MemoryRoom {
   std::string reason = {};  // "available RAM", "limit of the control group", "cuda:0"
 };
 MemoryRoom memory_room(Device device);
+
+// Bytes that the memory limits of this process's control groups still leave: memory.max less
+// memory.current (version 2), memory.limit_in_bytes less memory.usage_in_bytes (version 1), the
+// least of all groups; the largest int64_t without a limit.
+int64_t control_group_room(const kernels::ControlGroupFiles& files = {});
 
 }  // namespace binade

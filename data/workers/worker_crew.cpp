@@ -2,6 +2,7 @@
 #include <binade/core/observe/timeline.h>
 #include <binade/data/workers/worker_crew_internal.h>
 #include <binade/data/workers/worker_pool.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/fork.h>
 #include <binade/kernels/base/parallel.h>
 
@@ -11,8 +12,7 @@ namespace binade::data {
 
 int default_workers() {
   constexpr int kMost = 8;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::min(cores, kMost);
+  return std::min(kernels::usable_cores().count, kMost);
 }
 
 WorkerPool::WorkerPool(int threads) {

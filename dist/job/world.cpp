@@ -9,6 +9,7 @@
 #include <binade/dist/transport/nccl_transport.h>
 #include <binade/dist/transport/tcp_transport_internal.h>
 #include <binade/dist/transport/thread_transport.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/parallel.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -48,7 +49,9 @@ class SingleRankHealth final : public Health {
 };
 
 void share_cores(int local_size) {
-  const bool bound = kernels::threads() < static_cast<int>(std::thread::hardware_concurrency());
+  const kernels::UsableCores cores = kernels::usable_cores();
+  const bool bound = kernels::threads() < cores.count ||
+                     cores.in_mask < static_cast<int>(std::thread::hardware_concurrency());
   if (local_size > 1 && !bound && variable("OMP_NUM_THREADS").empty()) {
     kernels::set_threads(std::max(1, kernels::threads() / local_size));
   }

@@ -1,4 +1,5 @@
 #include <binade/dist/transport/mpi_transport.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/copy/combine.h>
 
 #include <deque>
@@ -43,7 +44,8 @@ bool is_crowded(MPI_Comm comm) {
             "MPI_Comm_split_type");
   const int ranks = ranks_of(machine);
   MPI_Comm_free(&machine);
-  return ranks > static_cast<int>(std::thread::hardware_concurrency());
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return ranks > kernels::cpu_limit().of(cores);
 }
 
 MPI_Op mpi_op(ReduceOp op) {

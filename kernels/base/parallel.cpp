@@ -5,10 +5,10 @@
 // preempted delays the job by at most one part, and no thread waits at a barrier for a thread that
 // is not running. Workers spin for some 50 microseconds after a job, then sleep. A forked child
 // starts workers of its own; if the fork came during a job of another thread, it runs serially.
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/fork.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/parallel_probe.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,8 +35,7 @@ int default_threads() {
       return std::min(count, kMaxThreads);
     }
   }
-  cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? std::max(1, CPU_COUNT(&mask)) : 1;
+  return std::min(usable_cores().count, kMaxThreads);
 }
 
 constinit std::atomic<ParallelProbe> parallel_probe{nullptr};

@@ -35,7 +35,7 @@ class RangeBody {
 void parallel_for(int64_t count, int64_t grain, RangeBody body);
 
 // Number of threads that parallel_for may use. set_threads(0) restores the default
-// (OMP_NUM_THREADS, else the number of cores in this process's affinity mask).
+// (OMP_NUM_THREADS, else usable_cores() of kernels/base/control_group.h).
 int threads();
 void set_threads(int count);
 

@@ -3,6 +3,7 @@
 #include <binade/binade.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profiler.h>
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ Advice advice_with_slow_samples(int workers) {
   return first_advice({&trace, 1});
 }
 
-const int kCores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+const int kCores = kernels::usable_cores().count;
 
 TEST(PlantedStalls, SlowDecodeWhereEveryCoreHasAWorker) {
   const Advice advice = advice_with_slow_samples(kCores);

@@ -4,6 +4,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/core/observe/op_timer_internal.h>
 #include <binade/core/observe/warning.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/kernel.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/profile/roofline_internal.h>
@@ -87,7 +88,7 @@ std::map<std::string, std::string> facts_of(const ProfilerOptions& options) {
     }
   }
   return {{"activities", activities},
-          {"cores", text(std::max(1U, std::thread::hardware_concurrency()))},
+          {"cores", text(kernels::usable_cores().count)},
           {"threads", text(kernels::threads())},
           {"device", describe(Device::best())}};
 }

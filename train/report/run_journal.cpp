@@ -3,6 +3,7 @@
 #include <binade/core/device/memory.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/observe/warning.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
@@ -17,7 +18,6 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 namespace binade::train {
 namespace {
@@ -65,7 +65,7 @@ Json environment(Device device) {
           {"device", describe(device)},
           {"cpu", value_in("/proc/cpuinfo", "model name")},
           {"instruction set", kernels::to_string(kernels::isa())},
-          {"threads", text(kernels::threads(), " of ", std::thread::hardware_concurrency())},
+          {"threads", text(kernels::threads(), " of ", kernels::usable_cores().count)},
           {"math mode", kernels::to_string(kernels::math_mode())},
           {"memory", value_in("/proc/meminfo", "MemTotal")},
           {"host", system.nodename},
