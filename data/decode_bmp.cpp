@@ -1,6 +1,6 @@
 // BMP: palettes of 1 to 8 bits, those of 4 and 8 also as runs (RLE4, RLE8), and 16, 24 or 32 bits
-// with or without masks. Pixels that runs leave out have colour 0, as in Pillow. Samples of n bits
-// become v * 255 / (2^n - 1), rounded down, as in Pillow.
+// with or without masks; headers of Windows and OS/2. Pixels that runs leave out have colour 0, as
+// in Pillow. Samples of n bits become v * 255 / (2^n - 1), rounded down, as in Pillow.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -28,18 +28,22 @@ struct BmpHeader {
   int64_t width = 0, height = 0;
   bool bottom_up = true;
   uint32_t bits = 0, compression = 0, colors = 0;
+  uint64_t pixel_bytes = 0;  // 0: not given
 
   bool old() const { return length == 12; }
   bool has_runs() const { return compression == 1 || compression == 2; }
+  bool has_masks() const { return compression == 3 || compression == 6; }
+  size_t masks() const { return length >= 56 || compression == 6 ? 4 : 3; }
 };
 
 BmpHeader read_bmp_header(const DecodeRequest& request) {
   const auto bytes = request.bytes;
   request.need("BMP", 26);
   BmpHeader h{.data_at = read_u32_le(&bytes[10]), .length = read_u32_le(&bytes[14])};
-  constexpr uint64_t kLengths[] = {12, 40, 52, 56, 64, 108, 124};
+  constexpr uint64_t kLengths[] = {12, 16, 40, 52, 56, 64, 108, 124};
   if (std::find(std::begin(kLengths), std::end(kLengths), h.length) == std::end(kLengths)) {
-    request.reject("BMP header of ", h.length, " bytes, expected 12, 40, 52, 56, 64, 108 or 124");
+    request.reject("BMP header of ", h.length,
+                   " bytes, expected 12, 16, 40, 52, 56, 64, 108 or 124");
   }
   request.need("BMP", 14 + h.length);
   if (h.old()) {
@@ -52,8 +56,11 @@ BmpHeader read_bmp_header(const DecodeRequest& request) {
     h.height = height < 0 ? -height : height;
     h.bottom_up = height > 0;
     h.bits = read_u16_le(&bytes[28]);
-    h.compression = read_u32_le(&bytes[30]);
-    h.colors = read_u32_le(&bytes[46]);
+    if (h.length > 16) {
+      h.compression = read_u32_le(&bytes[30]);
+      h.pixel_bytes = read_u32_le(&bytes[34]);
+      h.colors = read_u32_le(&bytes[46]);
+    }
   }
   check_size(request, h.height, h.width);
   constexpr uint32_t kBits[] = {1, 2, 4, 8, 16, 24, 32};
@@ -62,7 +69,7 @@ BmpHeader read_bmp_header(const DecodeRequest& request) {
   }
   const bool fits = h.compression == 0 || (h.compression == 1 && h.bits == 8) ||
                     (h.compression == 2 && h.bits == 4) ||
-                    (h.compression == 3 && h.length != 64 && h.bits % 16 == 0);
+                    (h.has_masks() && h.length != 64 && h.bits >= 16);
   if (!fits) {
     request.reject("BMP of ", h.bits, " bits with compression ", h.compression,
                    ", expected none, RLE8 of 8 bits, RLE4 of 4 bits, or masks");
@@ -77,8 +84,8 @@ class BmpReader {
     uint64_t header_end = 14 + header.length;
     if (header.bits <= 8) {
       read_palette(header_end);
-    } else if (header.compression == 3) {
-      header_end += header.length == 40 ? 12 : 0;  // the masks come after the header
+    } else if (header.has_masks()) {
+      header_end += header.length == 40 ? 4 * header.masks() : 0;  // they come after the header
       read_masks();
     } else if (header.bits == 16) {
       masks_[0].bits = 0x7c00, masks_[1].bits = 0x3e0, masks_[2].bits = 0x1f;
@@ -95,7 +102,15 @@ class BmpReader {
  private:
   Image read_rows() const {
     const uint64_t row_bytes = (static_cast<uint64_t>(header_.width) * header_.bits + 31) / 32 * 4;
-    request_.need("BMP", header_.data_at + row_bytes * static_cast<uint64_t>(header_.height));
+    const uint64_t all = row_bytes * static_cast<uint64_t>(header_.height);
+    request_.need("BMP", header_.data_at + all);
+    // Some programs count two bytes more, or write a number that the file cannot have.
+    if (header_.pixel_bytes >= all + row_bytes &&
+        request_.bytes.size() >= header_.data_at + header_.pixel_bytes) {
+      request_.reject("corrupt BMP: the header says ", header_.pixel_bytes, " bytes of pixels, ",
+                      header_.width, " x ", header_.height, " of ", header_.bits, " bits are ",
+                      all);
+    }
     Image image = make_image(static_cast<int>(header_.height), static_cast<int>(header_.width),
                              request_.channels(3));
     for (int y = 0; y < image.height; ++y) {
@@ -120,6 +135,9 @@ class BmpReader {
     }
     Place to{image};
     for (uint64_t at = header_.data_at;;) {
+      if (at >= request_.bytes.size() && is_full(to)) {
+        return image;  // only the mark of the end is missing
+      }
       const uint8_t* pair = run_bytes(at, 2, to);
       if (pair[0] > 0) {
         store_run(to, pair[0], [&](int i) { return run_color(pair[1], i); });
@@ -155,6 +173,12 @@ class BmpReader {
     Image& image;
     int row = 0, column = 0;
   };
+
+  // True after the last pixel.
+  static bool is_full(const Place& to) {
+    const int rows = to.image.height;
+    return to.row == rows || (to.row == rows - 1 && to.column == to.image.width);
+  }
 
   const uint8_t* run_bytes(uint64_t& at, uint64_t count, const Place& to) const {
     if (request_.bytes.size() < at + count) {
@@ -209,10 +233,10 @@ class BmpReader {
   }
 
   void read_masks() {
-    const size_t count = header_.length >= 56 ? 4 : 3;
+    const size_t count = header_.masks();
     request_.need("BMP", 54 + 4 * count);
     for (size_t i = 0; i < count; ++i) {
-      masks_[i].bits = read_u32_le(&request_.bytes[54 + 4 * i]);
+      masks_[i].bits = read_u32_le(&request_.bytes[54 + 4 * i]) & ~0u >> (32 - header_.bits);
       const uint32_t run =
           masks_[i].bits == 0 ? 0 : masks_[i].bits >> std::countr_zero(masks_[i].bits);
       if ((run & (run + 1)) != 0 || (i < 3 && run == 0)) {
@@ -229,10 +253,12 @@ class BmpReader {
           row[bit / 8] >> (8 - header_.bits - bit % 8) & ((1u << header_.bits) - 1);
       return palette_color(index);
     }
-    if (header_.bits == 24) {
+    if (header_.bits == 24 && !header_.has_masks()) {
       return {row[3 * x + 2], row[3 * x + 1], row[3 * x], 255};
     }
-    const uint32_t value = header_.bits == 16 ? read_u16_le(row + 2 * x) : read_u32_le(row + 4 * x);
+    const uint32_t value = header_.bits == 16   ? read_u16_le(row + 2 * x)
+                           : header_.bits == 24 ? read_u16_le(row + 3 * x) | row[3 * x + 2] << 16
+                                                : read_u32_le(row + 4 * x);
     return {masks_[0].read(value, 0), masks_[1].read(value, 0), masks_[2].read(value, 0),
             masks_[3].read(value, 255)};
   }

@@ -1,12 +1,16 @@
 // PNM: P1 (bits), P2 (grey) and P3 (RGB) as text, P4, P5 and P6 in bytes, and P7 (PAM, also with
-// alpha), of up to 16 bits. A sample v becomes v * 255 / maxval, rounded.
+// alpha), of up to 16 bits. A sample v becomes v * 255 / maxval, rounded. Netpbm's manual has the
+// formats: pbm(5), pgm(5), ppm(5), pam(5). A file may have several pictures, and the first is read.
+// Other bytes after a picture are an error, since they come from a wrong size in the header.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace binade::data::internal {
 namespace {
+
+bool is_pnm_space(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+bool is_pnm_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
 struct PnmHeader {
   int64_t width = 0, height = 0, largest = 0;
@@ -55,6 +59,7 @@ class PnmReader {
       }
       at_ += !h.is_text && h.are_bits ? (row_samples() + 7) / 8 : 0;
     }
+    check_end();
     return image;
   }
 
@@ -84,14 +89,39 @@ class PnmReader {
     return static_cast<uint8_t>(h.one_black ? 255 - scaled : scaled);
   }
 
+  bool at_space() const { return !at_end() && is_pnm_space(request_.bytes[at_]); }
+  bool at_comment() const { return !at_end() && request_.bytes[at_] == '#'; }
+
+  // Up to the end of its line.
+  void skip_comment() {
+    while (!at_end() && request_.bytes[at_] != '\n' && request_.bytes[at_] != '\r') {
+      ++at_;
+    }
+  }
+
   void skip_space() {
-    const auto bytes = request_.bytes;
-    while (!at_end() && (std::isspace(bytes[at_]) != 0 || bytes[at_] == '#')) {
-      const bool is_comment = bytes[at_] == '#';
-      while (is_comment && !at_end() && bytes[at_] != '\n' && bytes[at_] != '\r') {
+    while (at_space() || at_comment()) {
+      if (at_comment()) {
+        skip_comment();
+      } else {
         ++at_;
       }
-      at_ += at_end() ? 0 : 1;
+    }
+  }
+
+  // After P1 anything may follow white space.
+  void check_end() {
+    if (header_.is_text && header_.are_bits && at_space()) {
+      return;
+    }
+    const size_t end = at_;
+    if (!header_.is_text && looks_like_pnm(request_.bytes.subspan(end))) {
+      return;
+    }
+    skip_space();
+    if (!at_end()) {
+      request_.reject("corrupt PNM: ", request_.bytes.size() - end,
+                      " bytes after the pixels, not another picture");
     }
   }
 
@@ -101,11 +131,14 @@ class PnmReader {
     constexpr int64_t kMax = 1'000'000'000;
     int64_t value = 0;
     const size_t first = at_;
-    for (; !at_end() && std::isdigit(request_.bytes[at_]) != 0; ++at_) {
+    for (; !at_end() && is_pnm_digit(request_.bytes[at_]); ++at_) {
       value = std::min(value * 10 + (request_.bytes[at_] - '0'), kMax);
     }
     if (at_ == first) {
       request_.reject(at_end() ? "truncated" : "corrupt", " PNM: no number at byte ", at_);
+    }
+    if (!at_end() && !at_space() && !at_comment()) {
+      request_.reject("corrupt PNM: no white space at byte ", at_, ", after a number");
     }
     return value;
   }
@@ -127,8 +160,8 @@ class PnmReader {
     h.width = number();
     h.height = number();
     h.largest = h.are_bits ? 1 : number();
-    if (!at_end() && std::isspace(request_.bytes[at_]) == 0) {
-      request_.reject("corrupt PNM: no white space at byte ", at_, ", after the header");
+    if (at_comment()) {
+      skip_comment();  // the end of its line is the white space before the pixels
     }
     ++at_;
     return h;
@@ -156,7 +189,10 @@ class PnmReader {
                         "MAXVAL, TUPLTYPE or ENDHDR");
       }
     }
-    ++at_;  // the end of the line
+    if (at_end() || request_.bytes[at_] != '\n') {
+      request_.reject(at_end() ? "truncated" : "corrupt", " PAM: no new line after ENDHDR");
+    }
+    ++at_;
     h.samples = static_cast<int>(std::min<int64_t>(depth, 5));
     constexpr std::string_view kTypes[] = {"", "GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
     constexpr std::string_view kBits[] = {"", "BLACKANDWHITE", "BLACKANDWHITE_ALPHA"};
@@ -174,7 +210,8 @@ class PnmReader {
     skip_space();
     const size_t first = at_;
     while (!at_end() && at_ - first < 32 &&
-           (std::isupper(request_.bytes[at_]) != 0 || request_.bytes[at_] == '_')) {
+           ((request_.bytes[at_] >= 'A' && request_.bytes[at_] <= 'Z') ||
+            request_.bytes[at_] == '_')) {
       ++at_;
     }
     if (at_ == first) {
@@ -193,7 +230,7 @@ class PnmReader {
 
 bool looks_like_pnm(std::span<const uint8_t> bytes) {
   return bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' &&
-         (std::isspace(bytes[2]) != 0 || bytes[2] == '#');
+         (is_pnm_space(bytes[2]) || bytes[2] == '#');
 }
 
 Image decode_pnm(const DecodeRequest& request) { return PnmReader(request).read(); }

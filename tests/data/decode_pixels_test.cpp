@@ -335,7 +335,7 @@ TEST(DecodePixels, bmp_of_runs) {
       test::contains(error(8, {4, 7, 0, 0, 4}), "truncated BMP: the file ends in row 1 of 3"));
   EXPECT_TRUE(test::contains(error(8, {0, 4, 1, 2}), "truncated BMP: the file ends in row 0 of 3"));
   EXPECT_TRUE(
-      test::contains(error(8, {4, 7, 0, 0, 4, 8, 0, 0, 4, 9}), "the file ends in row 2 of 3"));
+      test::contains(error(8, {4, 7, 0, 0, 4, 8, 0, 0, 3, 9}), "the file ends in row 2 of 3"));
   EXPECT_TRUE(test::contains(error(8, {0, 0, 0, 0, 0, 0, 0, 0, 0, 1}), "more than 3 rows"));
   EXPECT_TRUE(
       test::contains(error(8, {4, 16}), "a pixel has colour 16, the palette has 16 colours"));

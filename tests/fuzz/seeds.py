@@ -104,6 +104,8 @@ def bmp(width, height, bits, header=40, compression=0, palette=b"", masks=b"", r
     pixels = bytes((i * 5) & 255 for i in range(row * abs(height))) if rows is None else rows
     if header == 12:
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    elif header == 16:
+        info = struct.pack("<IiiHH", 16, width, height, 1, bits)
     else:
         info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, len(pixels), 0, 0,
                            len(palette) // 4, 0)
@@ -111,6 +113,11 @@ def bmp(width, height, bits, header=40, compression=0, palette=b"", masks=b"", r
     after = b"" if header > 40 else masks
     at = 14 + len(info) + len(after) + len(palette)
     return b"BM" + struct.pack("<IHHI", at + len(pixels), 0, 0, at) + info + after + palette + pixels
+
+
+# Five columns and three rows: runs, colours one by one, and the ends of lines.
+RUNS8 = bytes([5, 7, 0, 0, 0, 3, 1, 2, 3, 0, 2, 4, 0, 0, 1, 5, 4, 6, 0, 1])
+RUNS4 = bytes([5, 0x7A, 0, 0, 0, 5, 0x12, 0x34, 0x50, 0, 0, 0, 2, 0x56, 3, 0x78, 0, 1])
 
 
 def bmp_seeds():
@@ -125,10 +132,39 @@ def bmp_seeds():
         "old8": bmp(3, 2, 8, header=12, palette=bytes(range(180))), "2": bmp(6, 2, 2, palette=palette[:16]),
         "rle8": bmp(4, 2, 8, compression=1, palette=palette, rows=bytes((4, 7, 0, 0, 0, 3, 1, 2, 3, 9, 0, 2, 0, 0, 1, 5, 0, 1))),
         "rle4": bmp(4, 2, 4, compression=2, palette=palette, rows=bytes((3, 0x12, 0, 0, 0, 4, 0x45, 0x67, 0, 1))),
+        "old4": bmp(5, 3, 4, header=12, palette=bytes(range(48))), "old1": bmp(9, 3, 1, header=12, palette=bytes(range(6))),
+        "top-down8": bmp(5, -3, 8, palette=bytes(range(256)) * 4), "top-down1": bmp(9, -3, 1, palette=palette[:8]),
+        "os2": bmp(5, 2, 4, header=64, palette=palette), "os2-short": bmp(5, 2, 4, header=16, palette=palette),
+        "os2-short24": bmp(3, 2, 24, header=16), "v2": bmp(3, 2, 16, header=52, compression=3, masks=masks), "v4": bmp(3, 2, 24, header=108),
+        "alpha-masks": bmp(3, 2, 32, compression=6, masks=struct.pack("<IIII", 0xFF, 0xFF00, 0xFF0000, 0xFF000000)),
+        "24-masks": bmp(3, 2, 24, compression=3, masks=struct.pack("<III", 0xFF0000, 0xFF00, 0xFF)),
+        "24-masks-swapped": bmp(3, 2, 24, compression=3, masks=struct.pack("<III", 0xFF, 0xFF00, 0xFF0000)),
+        "rle8-odd": bmp(5, 3, 8, compression=1, palette=palette, rows=RUNS8),
+        "rle4-odd": bmp(5, 3, 4, compression=2, palette=palette, rows=RUNS4),
+        "rle8-steps": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([1, 3, 0, 2, 1, 1, 2, 4, 0, 0, 5, 6, 0, 1])),
+        "rle8-no-end": bmp(2, 1, 8, compression=1, palette=palette, rows=bytes([2, 3, 0, 0])),
+        "rle8-full": bmp(2, 2, 8, compression=1, palette=palette, rows=bytes([2, 3, 0, 0, 2, 4])),
     }
     bad = {
         "cut": good["24"][:-1], "header": bmp(3, 2, 24, header=40).replace(b"\x28\0\0\0", b"\x29\0\0\0", 1),
-        "bits": bmp(3, 2, 7), "rle": bmp(3, 2, 8, compression=1, palette=palette), "rle24": bmp(3, 2, 24, compression=1), "zero": bmp(0, 2, 24),
+        "bits": bmp(3, 2, 7), "rle": bmp(3, 2, 8, compression=1, palette=palette), "rle24": bmp(3, 2, 24, compression=1),
+        "rle-depth": bmp(3, 2, 4, compression=1, palette=palette),
+        "rle8-early": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([3, 3, 0, 1])),
+        "rle4-early": bmp(5, 3, 4, compression=2, palette=palette, rows=bytes([1, 0x30, 0, 2, 1, 1, 2, 0x45, 0, 1])),
+        "rle8-row": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([5, 3, 0, 0, 5, 4, 0, 0, 4, 5])),
+        "rle8-cut": bmp(5, 3, 8, compression=1, palette=palette, rows=RUNS8[:-5]),
+        "rle4-cut": bmp(5, 3, 4, compression=2, palette=palette, rows=RUNS4[:10]),
+        "rle8-run": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([6, 1, 0, 1])),
+        "rle8-words": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([3, 1, 0, 3, 1, 1, 1, 0, 0, 1])),
+        "rle8-rows": bmp(5, 1, 8, compression=1, palette=palette, rows=bytes([5, 1, 0, 0, 1, 1, 0, 1])),
+        "rle8-step": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([0, 2, 6, 0, 0, 1])),
+        "rle8-step-up": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([0, 2, 0, 4, 0, 1])),
+        "rle8-lines": bmp(5, 1, 8, compression=1, palette=palette, rows=bytes(8)),
+        "rle8-colour": bmp(5, 3, 8, compression=1, palette=palette, rows=bytes([5, 16, 0, 1])),
+        "rle8-none": bmp(5, 3, 8, compression=1, palette=palette, rows=b""), "jpeg": bmp(3, 2, 24, compression=4),
+        "huffman": bmp(3, 2, 1, header=64, compression=3, palette=palette[:8]),
+        "far-mask": bmp(3, 2, 16, compression=3, masks=struct.pack("<III", 0xFF0000, 0x7E0, 0x1F)),
+        "torn-mask": bmp(3, 2, 24, compression=3, masks=struct.pack("<III", 0xF70000, 0xFF00, 0xFF)), "zero": bmp(0, 2, 24),
         "wide": bmp(70000, 1, 1, rows=b""), "negative": bmp(-3, 2, 24, rows=bytes(24)), "short": b"BM" + bytes(9),
         "lowest": bmp(1, -2 ** 31, 24, rows=b""), "inside": good["24"][:10] + struct.pack("<I", 20) + good["24"][14:],
         "cut-header": good["24"][:40], "colour": bmp(5, 2, 8, palette=palette),
@@ -139,14 +175,36 @@ def bmp_seeds():
         write("bmp", f"bad-{name}.bmp", data)
 
 
+def pam(width, height, depth, largest, data, kind=""):
+    kind = f"TUPLTYPE {kind}\n" if kind else ""
+    return f"P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {depth}\nMAXVAL {largest}\n{kind}ENDHDR\n".encode() + data
+
+
 def pnm_seeds():
     good = {"p6": b"P6\n2 2\n255\n" + bytes(range(12)), "p5": b"P5 3 1 255 abc",
             "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 \x01a\x0fb", "wide": b"P6\n3 1\n255\n" + bytes(range(9)),
             "p1": b"P1 3 2 0 1 0\n110", "p2": b"P2 2 2 10 0 10 5 9", "p3": b"P3 1 1 255 1 2 3", "p4": b"P4\n9 1\n\x80\x80",
-            "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\nabcd"}
+            "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\nabcd",
+            "largest": b"P5 4 1 15 \0\1\7\x0f", "16-bit-colour": b"P6 2 1 65535 " + bytes(range(0, 240, 20)),
+            "p1-odd": b"P1\n# bits\n5 2\n10110\n0 1 0 0 1\n", "p1-after": b"P1 1 1 1 anything", "p4-odd": b"P4\n11 2\n\xa5\x5f\x0f\xff",
+            "p2-comment": b"P2\n3 2\n15\n0 1 15\n7 8 # grey\n9\n", "p3-odd": b"P3 2 1 255 1 2 3\n250 251 255", "p3-16-bit": b"P3 1 1 65535 0 256 65535\n",
+            "largest-comment": b"P5 2 1 255# x\nab", "another": b"P5 1 1 255 aP6 1 1 255 bcd", "space-after": b"P5 1 1 255 a \n",
+            "pam-grey": pam(3, 1, 1, 255, b"abc", "GRAYSCALE"), "pam-bits": pam(3, 1, 1, 1, b"\0\1\1", "BLACKANDWHITE"),
+            "pam-grey-alpha": pam(2, 1, 2, 255, b"abcd", "GRAYSCALE_ALPHA"), "pam-rgb": pam(1, 2, 3, 255, b"abcdef", "RGB"),
+            "pam-rgba": pam(1, 2, 4, 255, b"abcdefgh", "RGB_ALPHA"), "pam-untyped": pam(1, 1, 4, 255, b"abcd"),
+            "pam-16-bit": pam(1, 1, 2, 65535, b"abcd", "GRAYSCALE_ALPHA")}
     bad = {"cut": b"P6\n2 2\n255\n" + bytes(11), "max": b"P5 1 1 65536 aaaa", "text": b"P3 1 1 255 1 1", "zero": b"P5 0 1 255 ",
            "letters": b"P5 a 1 255 ", "large": b"P5 99999999999999999999 1 255 a", "no-space": b"P5 1 1 255", "p1": b"P1 1 1 2", "pam": b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 5\nMAXVAL 255\nENDHDR\nabcde",
-           "no-max": b"P5 1 1 0 a", "above": b"P5 1 1 7 a", "comment-end": b"P5 #"}
+           "no-max": b"P5 1 1 0 a", "above": b"P5 1 1 7 a", "comment-end": b"P5 #",
+           "joined": b"P5 1 1 255abc", "joined-width": b"P5 1x1 255 a", "after": b"P5 1 1 255 ab", "text-after": b"P2 1 1 255 1 2",
+           "text-cut": b"P3 2 1 255 1 2 3 4 5", "text-above": b"P2 1 1 15 16", "text-letter": b"P2 2 1 255 1 x",
+           "text-another": b"P2 1 1 255 1 P2 1 1 255 1", "negative": b"P2 2 1 255 1 -1", "bit": b"P1 2 1 12", "bits-cut": b"P1 3 1 1 0",
+           "p4-cut": b"P4 9 2 \0\0\0", "p4-after": b"P4 8 1 \0\0", "16-bit-cut": b"P5 2 1 256 aab", "16-bit-above": b"P5 1 1 256 \1\1",
+           "text-large": b"P2 30000 2000 255 1", "pam-no-end": b"P7\nWIDTH 1\nHEIGHT 1\n", "pam-line": b"P7\nWIDE 1\nENDHDR\n",
+           "pam-type": pam(1, 1, 4, 255, b"abcd", "CMYK"), "pam-depth": pam(1, 1, 3, 255, b"abc", "RGB_ALPHA"),
+           "pam-deep": pam(1, 1, 5, 255, b"abcde"), "pam-nothing": b"P7\nENDHDR\n", "pam-cut": pam(2, 1, 4, 255, b"abcdefg"),
+           "pam-large": pam(10 ** 12, 1, 1, 255, b"a"), "pam-many": pam(1, 1, 10 ** 9, 255, b"a"),
+           "pam-joined": pam(1, 1, 1, 255, b"a").replace(b"ENDHDR\n", b"ENDHDR"), "pam-after": pam(1, 1, 1, 255, b"ab")}
     for name, data in good.items():
         write("pnm", f"good-{name}.pnm", data)
     for name, data in bad.items():
