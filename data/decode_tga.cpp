@@ -1,4 +1,6 @@
-// TGA: colour maps, grey, and 15, 16, 24 or 32 bits, plain or as packets of runs.
+// TGA: colour maps, grey, and 15, 16, 24 or 32 bits, plain or as packets of runs. After the pixels
+// come nothing (version 1), or areas and a footer with their places (version 2): other bytes mean
+// that the size in the header is wrong. Source: Truevision TGA file format specification 2.0.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -79,14 +81,62 @@ class TgaReader {
     const uint64_t size = header_.pixel_bytes();
     if ((header_.type & kRunLength) == 0) {
       request_.need("TGA", at_ + pixels * size);
-      return;
+      return check_end(at_ + pixels * size);
     }
-    for (uint64_t at = at_; pixels > 0;) {
+    uint64_t at = at_;
+    while (pixels > 0) {
       request_.need("TGA", at + 1);
       const uint64_t count = (request_.bytes[at] & 0x7f) + uint64_t(1);
       at += 1 + ((request_.bytes[at] & 0x80) != 0 ? 1 : count) * size;
       request_.need("TGA", at);
-      pixels -= std::min(pixels, count);
+      if (count > pixels) {
+        request_.reject("corrupt TGA: a packet of ", count, " pixels where ", pixels, " are left");
+      }
+      pixels -= count;
+    }
+    check_end(at);
+  }
+
+  // The number at byte `at`, a place in the file; 0: none.
+  uint64_t place_at(uint64_t at) const {
+    return at + 4 <= request_.bytes.size() ? read_u32_le(&request_.bytes[at]) : 0;
+  }
+
+  // The first byte after the pixels that the footer of version 2 explains: that of its two areas,
+  // or of what these point to.
+  uint64_t first_area(uint64_t footer) const {
+    constexpr uint64_t kTables = 482;  // in the extension area: colours, stamp, scan lines
+    constexpr uint64_t kTagBytes = 10, kTagPlace = 4;
+    uint64_t first = footer;
+    const auto add = [&](uint64_t place) { first = place == 0 ? first : std::min(first, place); };
+    if (const uint64_t extension = place_at(footer); extension != 0) {
+      add(extension);
+      for (uint64_t i = 0; i < 3; ++i) {
+        add(place_at(extension + kTables + 4 * i));
+      }
+    }
+    if (const uint64_t directory = place_at(footer + 4); directory != 0 && directory < footer) {
+      add(directory);
+      const uint64_t tags = read_u16_le(&request_.bytes[directory]);
+      for (uint64_t i = 0; i < tags; ++i) {
+        add(place_at(directory + kTagPlace + kTagBytes * i));
+      }
+    }
+    return first;
+  }
+
+  void check_end(uint64_t end) const {
+    constexpr std::string_view kTgaSignature("TRUEVISION-XFILE.\0", 18);
+    constexpr size_t kTgaFooter = 8 + kTgaSignature.size();
+    const auto bytes = request_.bytes;
+    uint64_t expected = bytes.size();
+    if (bytes.size() >= end + kTgaFooter &&
+        std::memcmp(&bytes[bytes.size() - kTgaSignature.size()], kTgaSignature.data(),
+                    kTgaSignature.size()) == 0) {
+      expected = first_area(bytes.size() - kTgaFooter);
+    }
+    if (end != expected) {
+      request_.reject("corrupt TGA: the pixels end at byte ", end, ", expected ", expected);
     }
   }
 

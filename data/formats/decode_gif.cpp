@@ -1,5 +1,6 @@
 // GIF: the first frame, on a canvas of the size of the screen. LZW codes are decoded here, so that
-// a stream that ends early, or that has a code which cannot come, is an error. Pixels outside the
+// a stream that ends early, that has a code which cannot come, or more pixels than the frame, is an
+// error. Pixels outside the
 // frame are black with alpha 0; transparent ones keep the colour of the palette. A frame may lie
 // outside the screen in part: then the picture is as large as both.
 #include <binade/data/decode_internal.h>
@@ -125,9 +126,9 @@ class CodeReader {
   CodeReader(const DecodeRequest& request, size_t at) : request_(request), at_(at) {}
 
   int next(int bits) {
-    while (held_ < bits) {
-      value_ |= uint32_t{next_byte()} << held_;
-      held_ += 8;
+    if (!fill(bits)) {
+      request_.need("GIF", uint64_t{at_} + 1);
+      request_.reject("corrupt GIF: the data of the frame end before its last pixel");
     }
     const int code = static_cast<int>(value_ & ((1u << bits) - 1));
     value_ >>= bits;
@@ -135,21 +136,28 @@ class CodeReader {
     return code;
   }
 
- private:
-  uint8_t next_byte() {
-    if (left_ == 0) {
-      request_.need("GIF", uint64_t{at_} + 1);
-      left_ = request_.bytes[at_++];
+  // Holds so many bits, if blocks have as many; false at the empty block and the end of the file.
+  bool fill(int bits) {
+    const auto bytes = request_.bytes;
+    while (held_ < bits) {
       if (left_ == 0) {
-        request_.reject("corrupt GIF: the data of the frame end before its last pixel");
+        if (at_ >= bytes.size() || bytes[at_] == 0) {
+          return false;
+        }
+        left_ = bytes[at_++];
+        request_.check_time();
       }
-      request_.check_time();
+      if (at_ >= bytes.size()) {
+        return false;
+      }
+      value_ |= uint32_t{bytes[at_++]} << held_;
+      held_ += 8;
+      --left_;
     }
-    request_.need("GIF", uint64_t{at_} + 1);
-    --left_;
-    return request_.bytes[at_++];
+    return true;
   }
 
+ private:
   const DecodeRequest& request_;
   size_t at_;
   size_t left_ = 0;  // of the block
@@ -184,6 +192,7 @@ class LzwDecoder {
         append(code, out, count);
       }
     }
+    expect_end();
     return out;
   }
 
@@ -192,6 +201,24 @@ class LzwDecoder {
     bits_ = first_bits_ + 1;
     next_ = clear_ + 2;
     previous_ = -1;
+  }
+
+  // After the last pixel: more of them mean that the frame is larger than its header says.
+  void expect_end() {
+    while (codes_.fill(bits_)) {
+      const int code = codes_.next(bits_);
+      if (code == clear_ + 1) {
+        return;
+      }
+      if (code != clear_) {
+        reject_rest();
+      }
+      restart();
+    }
+  }
+
+  [[noreturn]] void reject_rest() const {
+    request_.reject("corrupt GIF: the data of the frame have more pixels than its size");
   }
 
   // Appends the string of a code, and adds the string before with its first pixel to the table.
@@ -214,7 +241,10 @@ class LzwDecoder {
     if (is_new) {
       string_[0] = first;
     }
-    for (size_t i = length; i > 0 && out.size() < count; --i) {
+    if (length > count - out.size()) {
+      reject_rest();
+    }
+    for (size_t i = length; i > 0; --i) {
       out.push_back(string_[i - 1]);
     }
     if (previous_ >= 0 && next_ < static_cast<int>(kCodes)) {
