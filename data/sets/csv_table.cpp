@@ -11,6 +11,8 @@
 namespace binade::data {
 namespace {
 
+constexpr size_t kMostSpare = size_t{1} << 20;  // values of wrong records
+
 std::string_view trimmed(std::string_view cell) {
   const size_t begin = cell.find_first_not_of(" \t");
   return begin == std::string_view::npos
@@ -38,12 +40,15 @@ const char* name_of(CsvType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
+// The first names; a file may have a million of them.
 std::string printable_list(const std::vector<std::string>& names) {
+  constexpr size_t kListed = 20, kShown = 60;
   std::string list;
-  for (const std::string& name : names) {
-    list += (list.empty() ? "" : ", ") + printable(name);
+  for (size_t i = 0; i < std::min(names.size(), kListed); ++i) {
+    list += (list.empty() ? "" : ", ") + printable(std::string_view(names[i]).substr(0, kShown)) +
+            (names[i].size() > kShown ? "..." : "");
   }
-  return list;
+  return names.size() > kListed ? text(list, " and ", names.size() - kListed, " more") : list;
 }
 
 }  // namespace
@@ -54,6 +59,7 @@ CsvTable::CsvTable(std::string file, CsvOptions given)
         "csv: got a quote or a line end as the separator");
   missing_.insert(options.missing_texts.begin(), options.missing_texts.end());
   const std::vector<uint8_t> bytes = read_file(path, options.max_bytes);
+  file_bytes_ = bytes.size();
   if (const std::optional<Checksum> sum = expected_checksum(path, options.checksums)) {
     verify_checksum(path, *sum, bytes);
   }
@@ -107,10 +113,12 @@ const CsvTable::Field* CsvTable::class_field() const {
 }
 
 size_t CsvTable::column(const std::string& name) const {
-  const auto found = std::find(names.begin(), names.end(), name);
-  check(found != names.end(), printable(path), ": csv: got no column '", printable(name),
-        "', expected one of: ", printable_list(names));
-  return static_cast<size_t>(found - names.begin());
+  const auto found = places_.find(name);
+  if (found == places_.end()) {
+    fail(printable(path), ": csv: got no column '", printable(name),
+         "', expected one of: ", printable_list(names));
+  }
+  return found->second;
 }
 
 void CsvTable::check_row(int64_t row) const {
@@ -126,9 +134,8 @@ void CsvTable::check_rows() const {
 void CsvTable::read_names(const CsvRecord& first) {
   for (size_t i = 0; i < first.cells.size(); ++i) {
     names.push_back(options.header ? std::string(first.cells[i]) : text(i + 1));
-    check(std::count(names.begin(), names.end(), names.back()) == 1, printable(path), ":",
-          first.line, ":", i + 1, ": csv: the header names column '", printable(names.back()),
-          "' twice");
+    check(places_.emplace(names.back(), i).second, printable(path), ":", first.line, ":", i + 1,
+          ": csv: the header names column '", printable(names.back()), "' twice");
     columns.push_back({.name = names.back()});
   }
   std::set<std::string> seen;
@@ -314,6 +321,10 @@ void CsvTable::read_record(const CsvRecord& record) {
     throw;
   } catch (const Error& error) {
     wrong.emplace(static_cast<int64_t>(rows) - 1, error.what());
+    // A right record has a byte for each cell. One that lacks its cells takes their memory too.
+    if (wrong.size() * names.size() > file_bytes_ + kMostSpare) {
+      check_rows();
+    }
   }
   for (Field& field : fields) {  // also those that a wrong cell left out
     const bool real = field.type == CsvType::number || field.type == CsvType::number64;

@@ -55,6 +55,8 @@ class CsvTable {
   [[noreturn]] void reject(const CsvRecord& record, size_t column, const std::string& what) const;
   void make_tensors();
 
+  size_t file_bytes_ = 0;
+  std::unordered_map<std::string, size_t> places_;  // of the names
   std::set<std::string, std::less<>> missing_;
   std::vector<std::unordered_map<std::string, int64_t>> ids_;  // of each column's categories
 };

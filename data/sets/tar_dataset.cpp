@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace binade::data {
 namespace {
@@ -122,27 +123,26 @@ void TarDataset::Files::scan(uint32_t file) {
   TarReader reader(map.bytes(), map.path());
   TarMember member;
   std::string key;
-  std::vector<std::string> extensions;  // of the sample
+  std::set<std::string> extensions;  // of the sample
   while (reader.next(member)) {
     const MemberName name = split_name(member.name);
     if (name.extension.empty()) {
       continue;  // a README: no part of a sample
     }
-    std::string extension = lower(name.extension);
+    const std::string extension = lower(name.extension);
     if (extensions.empty() || name.key != key) {
       key = name.key;
       extensions.clear();
       places.push_back({.begin = member.begin, .file = file});
     }
-    check(std::find(extensions.begin(), extensions.end(), extension) == extensions.end(),
-          map.path(), ": ", member.name, ": the sample has this member twice");
+    check(extensions.insert(extension).second, map.path(), ": ", member.name,
+          ": the sample has this member twice");
     Place& place = places.back();
     ++place.members;
     if (extension == options.label) {
       place.label = parse_class(member, map.path());
       classes = std::max(classes, place.label + 1);
     }
-    extensions.push_back(std::move(extension));
   }
   left_out += reader.left_out();
 }

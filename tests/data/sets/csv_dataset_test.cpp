@@ -203,6 +203,42 @@ TEST_F(Csv, bad_options_are_errors) {
   EXPECT_ERROR(read(t, {.max_bytes = 4}), "t.csv");
 }
 
+// A record that lacks its cells costs the memory of all: more of them than a file of right records
+// could have are an error at once.
+TEST_F(Csv, short_records_cannot_take_all_memory) {
+  constexpr int kColumns = 30'000;
+  std::string header = "c0";
+  for (int i = 1; i < kColumns; ++i) {
+    header += text(",c", i);
+  }
+  std::string few = header + "\n", many = few;
+  for (int i = 0; i < 3; ++i) {
+    few += "1\n";
+  }
+  for (int i = 0; i < 300'000; ++i) {  // 36 GB of values
+    many += "1\n";
+  }
+  const CsvDataset set = read(few);
+  EXPECT_EQ(set.size(), 3);
+  EXPECT_ERROR(set.get(0), "got 1 cells, expected 30000");
+  EXPECT_ERROR(read(many), "got 1 cells, expected 30000 as in the header (");
+}
+
+// 200,000 names are compared by a table, and a message has only some of them.
+TEST_F(Csv, many_columns) {
+  constexpr int kColumns = 200'000;
+  std::string contents = "c0", row = "0";
+  for (int i = 1; i < kColumns; ++i) {
+    contents += text(",c", i);
+    row += text(",", i % 10);
+  }
+  contents += "\n" + row + "\n";
+  EXPECT_EQ(read(contents).get(0)["x"].size(0), kColumns);
+  const std::string error = error_of([&] { read(contents, {.targets = {"z"}}); });
+  EXPECT_TRUE(test::contains(error, "c19 and 199980 more")) << error.substr(0, 500);
+  EXPECT_LT(error.size(), 500U);
+}
+
 TEST_F(Csv, class_weights_and_identity) {
   const CsvOptions options{.columns = {{"k", CsvType::category}}, .targets = {"k"}};
   const CsvDataset csv = read("k,v\na,1\nb,2\na,3\nb,4\nb,5\n", options);
