@@ -3,8 +3,12 @@
 #include <binade/data/identity.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstdio>
 #include <set>
 
 #include "tests/data/test_files.h"
@@ -298,6 +302,34 @@ TEST_F(Folder, open_dataset_finds_the_format) {
   const TrainTest both = open_dataset(root());
   EXPECT_EQ(both.format, Format::folder);
   EXPECT_EQ(both.train->size(), 1);
+}
+
+// The listing of many files: in order, and without a look into any of them. With BINADE_LONG there
+// are 10^6; the time is printed.
+TEST_F(Folder, many_empty_files_are_listed) {
+  const int64_t classes = 10, each = std::getenv("BINADE_LONG") != nullptr ? 100'000 : 500;
+  for (int64_t c = 0; c < classes; ++c) {
+    const std::string folder = (root() / "train" / text("class", c)).native();
+    fs::create_directories(folder);
+    fs::create_directories(root() / "test" / text("class", c));
+    test::write_file(root() / "test" / text("class", c) / "0.jpg", {});
+    for (int64_t i = 0; i < each; ++i) {
+      const int file = ::open(text(folder, "/", i, ".jpg").c_str(), O_CREAT | O_WRONLY, 0644);
+      ASSERT_GE(file, 0);
+      ::close(file);
+    }
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const ImageFolder images = open(Part::train);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::printf("%lld files: listed in %.3f s\n", static_cast<long long>(classes * each),
+              seconds.count());
+  ASSERT_EQ(images.size(), classes * each);
+  EXPECT_EQ(images.label(0), 0);
+  EXPECT_EQ(images.label(images.size() - 1), classes - 1);
+  EXPECT_TRUE(images.describe(1).ends_with("class0/1.jpg"));
+  EXPECT_TRUE(images.describe(2).ends_with("class0/10.jpg"));
+  EXPECT_ERROR(images.get(each), "class1/0.jpg: the file is empty");
 }
 
 TEST(SharedFolder, cifar_and_photos) {
