@@ -1,4 +1,5 @@
 #include <binade/core/device/device_stats.h>
+#include <binade/core/observe/call_stack_internal.h>
 #include <binade/core/observe/op_timer_internal.h>
 #include <binade/core/observe/timeline.h>
 
@@ -86,6 +87,19 @@ const char* OpTimer::shapes_of(const OpEvent& event) {
   return entry->second;
 }
 
+// The calls that led to an op. An op of a backward has those of the op that is differentiated.
+uint32_t OpTimer::stack_of(const OpEvent& event) const {
+  if (!timeline_has(Activity::source_lines)) {
+    return 0;
+  }
+  if (!event.in_backward) {
+    return record_call_stack();
+  }
+  const Node* node = event.backward_of;
+  const auto made = node ? made_.find({node->output, node->op}) : made_.end();
+  return made == made_.end() ? 0 : made->second.stack;
+}
+
 void OpTimer::sample_memory(const OpEvent& event) {
   if (event.outputs.empty() || !event.outputs[0].defined() || event.outputs[0].device().is_cpu() ||
       !timeline_has(Activity::memory)) {
@@ -104,6 +118,7 @@ void OpTimer::result(const OpEvent& event) {
   const int64_t begin = close(&event.op), end = timeline_now();
   const OpCost cost = op_cost(rule_of(event.op), event.inputs, event.outputs);
   const char* shapes = shapes_of(event);
+  const uint32_t stack = stack_of(event);
   const char* phase = timeline_phase();
   timeline_add({.kind = TimelineEvent::op,
                 .backward = event.in_backward,
@@ -113,6 +128,7 @@ void OpTimer::result(const OpEvent& event) {
                                                 : "forward",
                 .note = shapes,
                 .label = event.module,
+                .stack = stack,
                 .begin = begin,
                 .end = end,
                 .amount = cost.flops,
@@ -121,7 +137,8 @@ void OpTimer::result(const OpEvent& event) {
     if (made_.size() >= kMostMade) {
       made_.clear();
     }
-    made_[{event.outputs[0].handle().get(), &event.op}] = {event.outputs[0].sizes(), cost, shapes};
+    made_[{event.outputs[0].handle().get(), &event.op}] = {event.outputs[0].sizes(), cost, shapes,
+                                                           stack};
   }
   sample_memory(event);
   timeline_boundary() = timeline_now();
@@ -150,6 +167,7 @@ void OpTimer::gradients(const GradientEvent& event) {
   if (made != made_.end() && made->second.sizes == node.sizes) {
     const OpCost cost = backward_cost(rule_of(*node.op), made->second.cost, node);
     out.note = made->second.shapes;
+    out.stack = made->second.stack;
     out.amount = cost.flops;
     out.bytes = cost.bytes;
   }

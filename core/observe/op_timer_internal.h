@@ -32,10 +32,12 @@ class OpTimer final : public OpObserver {
     Dims sizes = {};
     OpCost cost = {};
     const char* shapes = nullptr;
+    uint32_t stack = 0;
   };
   int64_t close(const void* what);
   CostRule rule_of(const Op& op);
   const char* shapes_of(const OpEvent& event);
+  uint32_t stack_of(const OpEvent& event) const;
   void sample_memory(const OpEvent& event);
 
   std::vector<Open> open_;

@@ -20,14 +20,15 @@
 namespace binade {
 
 enum class Activity : uint32_t {
-  cpu = 1,          // ops, phases, user's labels, busy threads
-  device = 2,       // kernels on devices, copies, waits of the host
-  memory = 4,       // bytes of the allocators
-  data = 8,         // stages of the loader's workers, its queue
-  collectives = 16  // communication between ranks
+  cpu = 1,           // ops, phases, user's labels, busy threads
+  device = 2,        // kernels on devices, copies, waits of the host
+  memory = 4,        // bytes of the allocators
+  data = 8,          // stages of the loader's workers, its queue
+  collectives = 16,  // communication between ranks
+  source_lines = 32  // the line of the program that called an op (with cpu)
 };
 using Activities = uint32_t;  // a sum of them
-inline constexpr Activities kEveryActivity = 31;
+inline constexpr Activities kEveryActivity = 63;
 constexpr Activities operator|(Activity a, Activity b) {
   return static_cast<Activities>(a) | static_cast<Activities>(b);
 }
@@ -44,9 +45,11 @@ struct TimelineEvent {
   const char* in_phase = nullptr;  // the phase of the thread: "forward", ...; null outside
   const char* note = nullptr;      // shapes and dtypes of an op; file:line of a wait; null: none
   uint32_t label = 0;              // module path (core/observe/label.h)
-  int64_t begin = 0, end = 0;      // equal for a counter
-  double amount = 0;  // of an op: FLOPs; of a counter: its value; of a step: its number
-  double bytes = 0;   // read and written by an op, copied, or sent
+  uint32_t stack =
+      0;  // the calls that led to an op (core/observe/call_stack_internal.h); 0: unknown
+  int64_t begin = 0, end = 0;  // equal for a counter
+  double amount = 0;           // of an op: FLOPs; of a counter: its value; of a step: its number
+  double bytes = 0;            // read and written by an op, copied, or sent
 };
 
 // The events of one thread, or of one stream of a device, in the order of their ends.

@@ -10,7 +10,7 @@ import sys
 
 CATEGORIES = {"user_annotation", "phase", "cpu_op", "kernel", "data", "gpu_memcpy", "wait", "collective"}
 HEAD = {"version", "rank", "dropped", "first_step", "begin_ns", "peak_flops", "peak_bytes", "facts"}
-ARGUMENTS = {"module": str, "phase": str, "shapes": str, "note": str, "backward": bool, "flops": (int, float),
+ARGUMENTS = {"module": str, "phase": str, "shapes": str, "note": str, "line": str, "backward": bool, "flops": (int, float),
              "bytes": (int, float)}
 
 

@@ -36,6 +36,7 @@ ProfilerOptions quick(int64_t wait, int64_t warmup, int64_t active, int64_t repe
           .warmup = warmup,
           .active = active,
           .repeat = repeat,
+          .activities = kEveryActivity & ~static_cast<Activities>(Activity::source_lines),
           .measure_roofline = false};
 }
 

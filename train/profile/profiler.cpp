@@ -81,7 +81,8 @@ std::map<std::string, std::string> facts_of(const ProfilerOptions& options) {
                                                     {Activity::device, "device"},
                                                     {Activity::memory, "memory"},
                                                     {Activity::data, "data"},
-                                                    {Activity::collectives, "collectives"}};
+                                                    {Activity::collectives, "collectives"},
+                                                    {Activity::source_lines, "source lines"}};
   for (const auto& [activity, name] : names) {
     if (contains(options.activities, activity)) {
       activities += text(activities.empty() ? "" : ", ", name);

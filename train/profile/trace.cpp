@@ -1,3 +1,4 @@
+#include <binade/core/observe/call_stack_internal.h>
 #include <binade/core/observe/label.h>
 #include <binade/train/profile/trace.h>
 
@@ -59,6 +60,7 @@ void add_event(Trace& trace, const TimelineEvent& event, int lane, int64_t begin
                           .phase = text_or_empty(event.in_phase),
                           .module = label_text(event.label),
                           .note = text_or_empty(event.note),
+                          .line = binade::detail::call_line(event.stack),
                           .begin = time(event.begin),
                           .end = time(event.end),
                           .flops = event.amount,

@@ -22,7 +22,9 @@ struct TraceEvent {
   TimelineEvent::Kind kind = TimelineEvent::user;
   bool backward = false;
   int lane = 0;
-  std::string name, phase, module, note;
+  std::string name, phase = {}, module = {}, note = {};
+  std::string line =
+      {};  // of the program that called an op, "train.cpp:40"; or its function; or empty
   double begin = 0, end = 0;
   double flops = 0, bytes = 0;
   bool operator==(const TraceEvent&) const = default;

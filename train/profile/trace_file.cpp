@@ -54,6 +54,9 @@ std::string arguments_of(const TraceEvent& event) {
   if (!event.note.empty()) {
     add(event.kind == Kind::op ? "shapes" : "note", json_quoted(event.note));
   }
+  if (!event.line.empty()) {
+    add("line", json_quoted(event.line));
+  }
   if (event.backward) {
     add("backward", "true");
   }
@@ -195,6 +198,7 @@ TraceEvent event_of(const TraceJson& json) {
   event.module = value_of<std::string>(arguments, "module", "");
   event.phase = value_of<std::string>(arguments, "phase", "");
   event.note = value_of<std::string>(arguments, event.kind == Kind::op ? "shapes" : "note", "");
+  event.line = value_of<std::string>(arguments, "line", "");
   event.backward = value_of(arguments, "backward", false);
   event.flops = value_of(arguments, "flops", 0.0);
   event.bytes = value_of(arguments, "bytes", 0.0);

@@ -137,6 +137,9 @@ std::vector<TraceRow> rows_by_line(const Trace& trace) {
         return {line, event.name};
       }
     }
+    if (!event.line.empty()) {
+      return {event.line, event.name + (event.backward ? " backward" : "")};
+    }
     return labels.empty() ? Key() : Key{labels.back()->note, labels.back()->name};
   });
 }

@@ -77,6 +77,29 @@ std::string facts_of(const Trace& trace) {
   return out;
 }
 
+// The table by source line, and what is to be said of lines that are not known.
+std::string lines_of(const Trace& trace, size_t most) {
+  bool any_op = false, any_line = false, any_address = false;
+  for (const TraceEvent& event : trace.events) {
+    any_op = any_op || event.kind == Kind::op;
+    any_line = any_line || !event.line.empty();
+    any_address = any_address || event.line.find("+0x") != std::string::npos;
+  }
+  std::string out = table_of("By source line, per step", "line", "what", rows_by_line(trace), most);
+  if (any_address) {
+    out += "FUNCTION (PROGRAM+0xADDRESS): no debug information there; compile with -g1 for lines\n";
+  }
+  const auto activities = trace.facts.find("activities");
+  const bool wanted = activities != trace.facts.end() &&
+                      activities->second.find("source lines") != std::string::npos;
+  if (wanted && any_op && !any_line) {
+    out +=
+        "\nNo op has a source line: addr2line (of binutils) is missing, or the program is "
+        "stripped\n";
+  }
+  return out;
+}
+
 struct Sum {
   double calls = 0, milliseconds = 0, bytes = 0;
 };
@@ -148,7 +171,7 @@ std::string trace_tables(const Trace& trace, size_t most) {
   out += "\nWhere a step's time goes\n" + text_table(phases);
   out += table_of("By op, per step", "op", "pass", rows_by_op(trace), most);
   out += table_of("By module, per step", "module", "pass", rows_by_module(trace), most);
-  out += table_of("By source line, per step", "line", "what", rows_by_line(trace), most);
+  out += lines_of(trace, most);
   out += table_of("By kernel, per step", "kernel", "on", rows_by_kernel(trace), most);
   return out + waits_of(trace, most) + counters_of(trace);
 }
