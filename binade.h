@@ -95,6 +95,7 @@
 #include <binade/train/finders/batch_finder.h>
 #include <binade/train/finders/noise_scale.h>
 #include <binade/train/finders/rate_finder.h>
+#include <binade/train/finders/worker_tuner.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>

@@ -50,9 +50,9 @@ using SampleTransform = std::function<void(Sample& sample, philox::Stream& rando
 
 struct LoaderOptions {
   int64_t batch = 64;
-  // Threads; 0 decodes in the calling thread, -1 means min(usable_cores(), 8).
-  // BINADE_LOADER_WORKERS in the environment overrides it, for trials (`binade bottleneck`);
-  // batches do not depend on it.
+  // Threads; 0 decodes in the calling thread, -1 means min(cores, 8). BINADE_LOADER_WORKERS in the
+  // environment overrides it and `pool`, for trials (`binade bottleneck`); batches do not depend on
+  // it.
   int workers = -1;
   std::shared_ptr<WorkerPool> pool = {};  // instead of `workers`: threads shared with other loaders
   uint64_t seed = 0;

@@ -30,6 +30,7 @@ LoaderOptions checked(LoaderOptions options) {
         options.workers, ", expected one of them: the pool has its own number of threads");
   if (const char* tried = std::getenv("BINADE_LOADER_WORKERS")) {
     options.workers = std::clamp(std::atoi(tried), 0, kMaxWorkers);
+    options.pool = nullptr;  // it has another number
   }
   if (options.workers < 0) {
     options.workers = options.pool ? options.pool->threads() : default_workers();
@@ -116,6 +117,10 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch, int64_t done)
   if (options.read_ahead > 0 && source.plan) {
     source.read_ahead = std::make_shared<ReadAhead>(builder.dataset(), source.plan, first_batch,
                                                     options.read_ahead);
+  }
+  if (crew_) {  // a pool may have been resized
+    stats_.workers = crew_->threads();
+    ring_.resize(std::max(ring_.size(), static_cast<size_t>(stats_.workers)));
   }
   queued_ = 0;
   epoch_ = number;
@@ -337,7 +342,7 @@ LoaderStats LoaderState::stats() const {
                                                    stats.normalize_seconds
                                              : stats.wait_seconds;
   stats.more_workers_would_help =
-      options.workers < cores_ && waited > kWorthwhile * stats.total_seconds;
+      stats.workers < core_count() && waited > kWorthwhile * stats.total_seconds;
   return stats;
 }
 

@@ -6,6 +6,7 @@
 #include <binade/kernels/base/printable.h>
 #include <binade/train/finders/batch_finder.h>
 #include <binade/train/finders/noise_scale.h>
+#include <binade/train/finders/worker_tuner.h>
 #include <binade/train/precision/precision_search.h>
 #include <unistd.h>
 
@@ -212,6 +213,9 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
       .notes = {{"augment", train::to_string(data.augment)}}};
   f.formats.apply_to(options, static_cast<uint64_t>(f.seed));
   add_settings(f.formats, options.settings);
+  if (f.workers == "auto" && data.pool) {
+    options.callbacks.push_back(train::WorkerTuner(data.pool).callbacks());
+  }
   return options;
 }
 

@@ -197,7 +197,9 @@ inline void add_training_flags(CLI::App& app, Flags& f) {
 }
 
 inline void add_machine_flags(CLI::App& app, Flags& f) {
-  app.add_option("--workers", f.workers, "loader threads: auto, or a number");
+  app.add_option(
+      "--workers", f.workers,
+      "loader threads: a number, or auto, which tries more where the stall adviser asks for them");
   app.add_option("--threads", f.threads, "compute threads; 0: all cores")
       ->check(CLI::Range(0, 1024));
   app.add_option("--seed", f.seed)->check(CLI::Range(int64_t(0), int64_t(1) << 62));

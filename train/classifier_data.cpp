@@ -85,10 +85,13 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
                                                       : Augment::none;
   const bool resizing = options.image_size > 0;
   const data::Transform fit = resizing ? data::resize(out.height, out.width) : data::Transform();
+  if (options.workers != 0) {
+    out.pool = std::make_shared<data::WorkerPool>(options.workers);
+  }
   data::LoaderOptions loader{
       .batch = options.batch,
       .workers = options.workers == 0 ? 0 : -1,
-      .pool = options.workers == 0 ? nullptr : std::make_shared<data::WorkerPool>(options.workers),
+      .pool = out.pool,
       .seed = options.seed,
       .transform = chain(fit, augmentation(out.augment, out.height, out.width)),
       .mean = out.mean,

@@ -39,6 +39,7 @@ struct ClassifierDataOptions {
 
 struct ClassifierData {
   std::unique_ptr<data::Loader> train, validation, test;  // validation may be null
+  std::shared_ptr<data::WorkerPool> pool;                 // of all three; null without workers
   std::vector<std::string> class_names;
   int64_t train_samples = 0;  // of all shards
   int channels = 0, height = 0, width = 0;

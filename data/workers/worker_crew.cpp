@@ -10,21 +10,32 @@
 
 namespace binade::data {
 
+namespace {
+
+constexpr int kMostThreads = 256;
+
+}  // namespace
+
 int default_workers() {
   constexpr int kMost = 8;
   return std::min(kernels::usable_cores().count, kMost);
 }
 
 WorkerPool::WorkerPool(int threads) {
-  constexpr int kMost = 256;
-  check(threads == -1 || (threads >= 1 && threads <= kMost), "worker pool: got ", threads,
-        " threads, expected -1 or 1 to ", kMost);
+  check(threads == -1 || (threads >= 1 && threads <= kMostThreads), "worker pool: got ", threads,
+        " threads, expected -1 or 1 to ", kMostThreads);
   crew_ = std::make_shared<WorkerCrew>(threads == -1 ? default_workers() : threads);
 }
 
 WorkerPool::~WorkerPool() = default;
 
 int WorkerPool::threads() const { return crew_->threads(); }
+
+void WorkerPool::resize(int threads) {
+  check(threads >= 1 && threads <= kMostThreads, "worker pool: got ", threads,
+        " threads, expected 1 to ", kMostThreads);
+  crew_->resize(threads);
+}
 
 // Threads own the crew while they run, so none runs now, or this is a forked child.
 WorkerCrew::~WorkerCrew() {
@@ -49,6 +60,18 @@ void WorkerCrew::join(const std::weak_ptr<Client>& client) {
     clients_.push_back(client);
   }
   start();
+}
+
+int WorkerCrew::threads() const {
+  const std::lock_guard lock(mutex_);
+  return wanted_;
+}
+
+void WorkerCrew::resize(int threads) {
+  const std::lock_guard lock(mutex_);
+  wanted_ = threads;
+  ++signals_;
+  changed_.notify_all();
 }
 
 void WorkerCrew::start() {
@@ -126,7 +149,7 @@ void WorkerCrew::run(Worker& worker) {
   const kernels::SerialGuard serial;
   std::vector<std::weak_ptr<Client>> clients;
   std::unique_lock lock(mutex_);
-  while (!clients_.empty()) {
+  while (!clients_.empty() && running_ <= wanted_) {
     const uint64_t seen = signals_;
     clients = clients_;
     const size_t first = turn_++;

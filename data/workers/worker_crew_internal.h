@@ -37,7 +37,9 @@ class WorkerCrew : public std::enable_shared_from_this<WorkerCrew> {
   WorkerCrew(const WorkerCrew&) = delete;
   WorkerCrew& operator=(const WorkerCrew&) = delete;
 
-  int threads() const { return wanted_; }
+  int threads() const;
+  // From the next join() on; any that are too many end when they are free.
+  void resize(int threads);
   // Adds a client, and starts the threads that are missing. Throws Error if none can be started.
   void join(const std::weak_ptr<Client>& client);
   // Waits until no thread works for the client, and for the end of all threads if it was the last
@@ -63,7 +65,7 @@ class WorkerCrew : public std::enable_shared_from_this<WorkerCrew> {
   void abandon(Worker& worker);
   bool work(Worker& worker, std::vector<std::weak_ptr<Client>>& clients, size_t first);
 
-  const int wanted_;
+  int wanted_;
   mutable std::mutex mutex_;
   std::condition_variable changed_, returned_;
   std::list<Worker> workers_;  // those of abandoned threads stay: the threads use them

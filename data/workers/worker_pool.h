@@ -23,6 +23,9 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const;
+  // So many threads from the next epoch of each loader on; any that are too many end after the
+  // batch that they build. Throws Error unless 1 to 256.
+  void resize(int threads);
 
  private:
   friend class LoaderState;
