@@ -81,6 +81,10 @@ std::string line_of(const CaseRecord& c) {
   return line + "; right before and after (" + c.checked + ")";
 }
 
+std::string json_of(const MachineFacts& machine) {
+  return machine_json(machine).dump(-1, ' ', false, RecordJson::error_handler_t::replace);
+}
+
 std::string json_of(const BenchRecord& record) {
   RecordJson cases = RecordJson::array();
   for (const CaseRecord& one : record.cases) {

@@ -30,6 +30,7 @@ std::string case_name(const CaseSettings& settings);  // "softmax_forward 4096x1
 // One line: the median with its interval, and the shares of the ceilings.
 std::string line_of(const CaseRecord& record);
 std::string json_of(const BenchRecord& record);
+std::string json_of(const MachineFacts& machine);  // one object on one line
 
 // A file that json_of() wrote, without the cases that failed: settings and samples, the state of
 // the caches, and of the machine what text or whole number decides a time. Throws Error, which
