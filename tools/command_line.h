@@ -148,7 +148,7 @@ struct KernelOptions {
   std::string case_and_shape = {};   // "softmax", "softmax:4096x1024", "my_case.json"
   std::string json = {}, page = {};  // files; empty: none
   std::string compiler = {};         // empty: looked up
-  bool strict = false, watch = false, no_counts = false;
+  bool strict = false, watch = false, no_counts = false, no_nvcc = false;
 };
 
 struct OpClassesOptions {};

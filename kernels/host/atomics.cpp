@@ -14,6 +14,7 @@ T read_modify_write(T* p, Site site, F f) {
     fail_thread({FindingKind::misaligned, site}, "atomic at ", site,
                 ": the address is not a multiple of ", sizeof(T));
   }
+  note_poll(x, site);
   check_address(p, sizeof(T), "atomic", site);
   race::access(x, {p, sizeof(T), race::Kind::atomic, x.current}, site);
   race::atomic_order(x, p);

@@ -219,6 +219,7 @@ void run_block(Executor& x, uint64_t block, uint3 index) {
     thread.barriers = 0;
     thread.steps = 0;
     thread.last = nullptr;
+    thread.polled = {};
   }
   blockIdx = index;
   fill_shared(x);  // uninitialised shared memory reads as NaN

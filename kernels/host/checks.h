@@ -1,11 +1,9 @@
 // Options of the executor beyond options(): its checks, and how a launch goes on after a finding.
 // They have their own header, because kernels do not read it.
 #pragma once
-#include <binade/kernels/host/executor.h>
+#include <binade/kernels/host/kernel_calls.h>
 
-#include <memory>
 #include <type_traits>
-#include <utility>
 
 namespace binade::kernels::host {
 
@@ -37,15 +35,19 @@ class KernelThread {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, KernelThread>>>
   KernelThread(F closure)  // NOLINT: a closure is one
-      : closure_(std::make_shared<F>(std::move(closure))),
+      : closure_(new F(static_cast<F&&>(closure))),
         body_([](void* f) { (*static_cast<F*>(f))(); }),
+        delete_([](void* f) { delete static_cast<F*>(f); }),
         bytes_(sizeof(F)) {}
+  ~KernelThread() { delete_(closure_); }
+  KernelThread(const KernelThread&) = delete;
+  KernelThread& operator=(const KernelThread&) = delete;
   // Runs it once per thread of every block.
   void run(const Grid& grid) const;
 
  private:
-  std::shared_ptr<void> closure_;
-  Body body_;
+  void* closure_;
+  Body body_, delete_;
   size_t bytes_;
 };
 

@@ -228,9 +228,7 @@ static void run_blocks_of(const Grid& grid, Body body, void* context, size_t con
 }
 
 void run_grid(const Grid& grid, Body body, void* context) { run_blocks_of(grid, body, context, 0); }
-void KernelThread::run(const Grid& grid) const {
-  run_blocks_of(grid, body_, closure_.get(), bytes_);
-}
+void KernelThread::run(const Grid& grid) const { run_blocks_of(grid, body_, closure_, bytes_); }
 
 bool has_race_detector() {
 #if BINADE_HOST_RACE

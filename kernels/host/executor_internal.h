@@ -1,6 +1,7 @@
 // The state of a block in progress, shared by the sources of the executor.
 #pragma once
 #include <binade/kernels/host/checks.h>
+#include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/fiber.h>
 #include <binade/kernels/host/findings.h>
 #include <binade/kernels/host/primitives.h>
@@ -47,9 +48,11 @@ struct Thread {
   const char* what = nullptr;  // the last call, and where
   Site site{};
   int committed_groups = 0;
-  uint32_t barriers = 0;          // of the whole block, passed so far
-  uint64_t steps = 0;             // CheckOptions::step_limit
-  const void* last = nullptr;     // the last instruction known, in instrumented kernels
+  uint32_t barriers = 0;       // of the whole block, passed so far
+  uint64_t steps = 0;          // CheckOptions::step_limit
+  const void* last = nullptr;  // the last instruction known, in instrumented kernels
+  Site polled{};               // the last atomic, and the steps before it
+  uint64_t polled_steps = 0;
   std::vector<AsyncCopy> copies;  // in flight, oldest first
 };
 
@@ -228,6 +231,13 @@ class Quiet {
 // Called every kStepsAtOnce steps: checks the limit, and lets other threads run.
 constexpr uint32_t kStepsAtOnce = 4096;
 void look_at_steps(Executor& x);
+// An atomic of the running thread: a thread that polls one without end is ended at its line. The
+// compiler gives the basic block around it, which has no statement of its own, any line before it.
+inline void note_poll(Executor& x, Site site) {
+  Thread& self = current_thread(x);
+  self.polled = site;
+  self.polled_steps = self.steps + (kStepsAtOnce - x.steps_left);
+}
 inline void count_step(Executor& x) {
   if (--x.steps_left == 0) {
     look_at_steps(x);

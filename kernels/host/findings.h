@@ -57,6 +57,7 @@ struct FindingLine {
   int line = 0;
   std::string inner_file;  // where `line` calls an inlined helper: the place in the helper
   int inner_line = 0;
+  int column = 0;  // of `line`, in bytes from 1; 0 if it is unknown
   bool known() const { return line > 0; }
   bool operator==(const FindingLine&) const = default;
 };

@@ -58,6 +58,7 @@ void found(FindingKind kind, const UndefinedSite& at, FoundElement element, bool
     finding.kind = kind;
     finding.severity = severity_of(kind);
     finding.first.line = line_of(site);
+    finding.first.line.column = static_cast<int>(at.column);
     finding.element = std::move(element);
     finding.message = text("host code: ", what, " at ", site);
     add_finding(finding);
@@ -68,6 +69,7 @@ void found(FindingKind kind, const UndefinedSite& at, FoundElement element, bool
     return;
   }
   Finding finding = finding_here(*x, kind, site, Act::run);
+  finding.first.line.column = static_cast<int>(at.column);
   finding.element = std::move(element);
   finding.message = text(where_of(*x), what, " at ", site);
   std::string().swap(what);

@@ -21,30 +21,41 @@ RangeState* find_range(const void* address) {
   return at < state.high ? &state : nullptr;
 }
 
-bool RangeState::all_written(uintptr_t address, size_t bytes) const {
-  for (uintptr_t bit = address - begin; bit < address - begin + bytes; ++bit) {
-    if ((written[bit / 64] >> bit % 64 & 1) == 0) {
+namespace {
+
+// Calls f(word, mask) for the words with the bits [first, first + count), until it says false.
+template <class F>
+bool for_words(uintptr_t first, size_t count, F f) {
+  while (count > 0) {
+    const size_t shift = first % 64, here = std::min(count, 64 - shift);
+    if (!f(first / 64, ~uint64_t{0} >> (64 - here) << shift)) {
       return false;
     }
+    first += here;
+    count -= here;
   }
   return true;
+}
+
+}  // namespace
+
+bool RangeState::all_written(uintptr_t address, size_t bytes) const {
+  return for_words(address - begin, bytes,
+                   [&](size_t word, uint64_t mask) { return (written[word] & mask) == mask; });
 }
 
 void RangeState::mark(uintptr_t address, size_t bytes, bool is_written) {
   if (written.empty()) {
     return;
   }
-  const uintptr_t first = address - begin;
-  for (uintptr_t bit = first; bit < first + bytes; ++bit) {
-    if (bit % 64 == 0 && bit + 64 <= first + bytes) {
-      written[bit / 64] = is_written ? ~uint64_t{0} : 0;
-      bit += 63;
-    } else if (is_written) {
-      written[bit / 64] |= uint64_t{1} << bit % 64;
-    } else {
-      written[bit / 64] &= ~(uint64_t{1} << bit % 64);
-    }
+  if (is_written && bytes == range.bytes) {
+    written.clear();
+    return;
   }
+  for_words(address - begin, bytes, [&](size_t word, uint64_t mask) {
+    written[word] = is_written ? written[word] | mask : written[word] & ~mask;
+    return true;
+  });
 }
 
 void name_range(const NamedRange& range) {
@@ -76,14 +87,19 @@ void name_range(const NamedRange& range) {
   if (range.unwritten) {
     state.written.assign((range.bytes + 63) / 64, 0);
   }
+  recent_range = nullptr;
   table.insert(after, std::move(state));
 }
 
 void forget_range(const void* begin) {
   std::vector<RangeState>& table = range_table();
+  recent_range = nullptr;
   std::erase_if(table, [&](const RangeState& state) { return state.range.begin == begin; });
 }
-void forget_all_ranges() { range_table().clear(); }
+void forget_all_ranges() {
+  recent_range = nullptr;
+  range_table().clear();
+}
 
 std::vector<NamedRange> named_ranges() {
   std::vector<NamedRange> all;

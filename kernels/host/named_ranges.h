@@ -6,11 +6,11 @@
 // are called by kernels.
 #pragma once
 #include <binade/kernels/host/findings.h>
+#include <binade/kernels/host/kernel_calls.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace binade::kernels::host {
@@ -88,33 +88,7 @@ class GuardedBuffer {
   char* data_ = nullptr;
 };
 
-// Shared memory ---------------------------------------------------------------------------------
-
-// A __shared__ array of the running kernel, in a place of its own with guards around it, the same
-// for all threads of a launch. `key` tells declarations apart: its address stands for one
-// declaration in one instantiation. Together with dynamic shared memory a block has at most 227
-// KiB, and static arrays at most 48 KiB of it, as in CUDA.
-void* shared_variable(const void* key, const char* name, size_t bytes, size_t alignment,
-                      size_t element_bytes);
-// extern __shared__: the dynamic shared memory of the launch (Grid::shared_bytes), under a name.
-void* dynamic_shared(const char* name, size_t alignment, size_t element_bytes);
-
-// Declares a __shared__ variable; `key` is any variable of static storage in the function:
-//   static char tile_key;
-//   auto& tile = host::shared_variable<float[32][33]>(&tile_key, "tile");
-template <class T>
-T& shared_variable(const void* key, const char* name) {
-  using Element = std::remove_all_extents_t<T>;
-  return *static_cast<T*>(shared_variable(key, name, sizeof(T), alignof(T), sizeof(Element)));
-}
-// extern __shared__ T name[]:
-//   auto* name = host::dynamic_shared<T>("name");
-template <class T>
-T* dynamic_shared(const char* name) {
-  return static_cast<T*>(dynamic_shared(name, alignof(T), sizeof(T)));
-}
-
-// The last write to an address by a kernel, in the race build. It explains an element whose bits
+// The last write to an address by a kernel, in the race build: what explains an element whose bits
 // differ between schedules. act is none if no kernel wrote it.
 struct LastWriter {
   FindingSide side;

@@ -2,7 +2,7 @@
 // matrix loads, tensor-core products, atomics. Kernels get them from device.cuh.
 #pragma once
 #include <binade/kernels/base/half.h>
-#include <binade/kernels/host/executor.h>
+#include <binade/kernels/host/kernel_calls.h>
 
 #include <cmath>
 #include <cstring>

@@ -170,12 +170,18 @@ bool visit_range(Current& now) {
 }
 
 void access_at(Executor& x, Detector& d, const Access& access, Place place) {
-  settle_stores(x);
-  if (!check_memory(x, access, place)) {
+  if (has_unsettled_stores) {
+    settle_stores(x);
+  }
+  const Checked checked = check_memory(x, access, place);
+  if (checked == Checked::wrong) {
     return;
   }
   if (x.options.count_accesses) {
     count::access(x, access, place);
+  }
+  if (checked == Checked::no_race) {
+    return;
   }
   const bool shared = in_arena(x, access.address);
   Current now{x,
@@ -234,7 +240,9 @@ void count_together(const Executor& x, const char* what, Site site, int lanes) {
 }
 
 void end_block(Executor& x) {
-  settle_stores(x);
+  if (has_unsettled_stores) {
+    settle_stores(x);
+  }
   if (x.options.count_accesses) {
     count::end_block(x);
   }

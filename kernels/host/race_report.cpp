@@ -165,6 +165,7 @@ void report(Executor& x, const Conflict& conflict) {
     Stores two{conflict, {}};
     std::memcpy(two.before, conflict.address, std::min(conflict.granule, sizeof two.before));
     unsettled().push_back(two);
+    has_unsettled_stores = true;
   } else if (!stores) {
     collect(x, conflict, kind);
   }
@@ -172,9 +173,6 @@ void report(Executor& x, const Conflict& conflict) {
 
 void settle_stores(Executor& x) {
   std::vector<Stores>& stores = unsettled();
-  if (stores.empty()) {
-    return;
-  }
   for (const Stores& two : stores) {
     const bool same = std::memcmp(two.before, two.conflict.address,
                                   std::min(two.conflict.granule, sizeof two.before)) == 0;
@@ -182,6 +180,7 @@ void settle_stores(Executor& x) {
             same ? FindingKind::same_value_store : kind_of(two.conflict, remedy_of(two.conflict)));
   }
   stores.clear();
+  has_unsettled_stores = false;
 }
 
 namespace {
@@ -275,12 +274,12 @@ void report_bounds(Executor& x, const Access& access, Place place, const void* a
 
 bool writes(Kind kind) { return kind != Kind::read; }
 
-bool check_range(Executor& x, const Access& access, Place place, RangeState& state) {
+Checked check_range(Executor& x, const Access& access, Place place, RangeState& state) {
   const auto at = reinterpret_cast<uintptr_t>(access.address);
   if (at < state.begin || at + access.bytes > state.end) {
     const uintptr_t first = at < state.begin || at >= state.end ? at : state.end;
     report_bounds(x, access, place, reinterpret_cast<const void*>(first), false);
-    return false;
+    return Checked::wrong;
   }
   if (state.pitch_bytes > 0) {
     const auto in_row = static_cast<int64_t>(at - state.begin) % state.pitch_bytes;
@@ -288,10 +287,11 @@ bool check_range(Executor& x, const Access& access, Place place, RangeState& sta
       const uintptr_t first =
           at + static_cast<uintptr_t>(std::max<int64_t>(state.row_bytes - in_row, 0));
       report_bounds(x, access, place, reinterpret_cast<const void*>(first), false);
-      return false;
+      return Checked::wrong;
     }
   }
   if (writes(access.kind) && state.range.read_only) {
+    state.kernel_wrote = true;
     report_access(
         x, {FindingKind::write_to_input, record_of(x, access, place), access.address, access.bytes},
         [&](const Finding& f) {
@@ -314,36 +314,42 @@ bool check_range(Executor& x, const Access& access, Place place, RangeState& sta
       state.mark(at, access.bytes, true);
     }
   }
-  return true;
+  return state.range.read_only && !state.kernel_wrote ? Checked::no_race : Checked::right;
 }
 
 }  // namespace
 
-bool check_memory(Executor& x, const Access& access, Place place) {
+Checked check_memory(Executor& x, const Access& access, Place place) {
   if (access.kind == Kind::copy_landed) {
-    return true;  // compared when it was issued
+    return Checked::right;  // compared when it was issued
   }
   if (in_arena(x, access.address)) {
     if (in_shared(x, access.address, access.bytes)) {
-      return true;
+      return Checked::right;
     }
     const char* first = static_cast<const char*>(access.address);
     for (size_t i = 0; i < access.bytes && in_shared(x, first, 1); ++i) {
       ++first;
     }
     report_bounds(x, access, place, first, false);
-    return false;
+    return Checked::wrong;
   }
-  if (range_table().empty() && !x.checks.only_named_memory) {
-    return true;
+  const auto at = reinterpret_cast<uintptr_t>(access.address);
+  RangeState* state = recent_range;  // most accesses are to the array of the one before
+  if (state == nullptr || at < state->low || at >= state->high) {
+    if (range_table().empty() && !x.checks.only_named_memory) {
+      return Checked::right;
+    }
+    state = find_range(access.address);
+    recent_range = state;
   }
-  if (RangeState* state = find_range(access.address)) {
+  if (state != nullptr) {
     return check_range(x, access, place, *state);
   }
   if (x.checks.only_named_memory && !is_static_memory(access.address)) {
     report_bounds(x, access, place, access.address, true);
   }
-  return true;
+  return Checked::right;
 }
 
 void access_by_host(const Access& access, const void* instruction) {

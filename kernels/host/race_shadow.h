@@ -84,14 +84,19 @@ struct Conflict {
 // Makes the conflict a finding: ends the launch, or returns if it goes on.
 void report(Executor& x, const Conflict& conflict);
 // Stores that race are told apart from stores of the same value after they have happened.
+inline bool has_unsettled_stores = false;
 void settle_stores(Executor& x);
 void report_uninitialised(Executor& x, const Record& now, const char* address, size_t bytes);
 void report_misaligned(Executor& x, const void* address, size_t alignment, Place place);
 
-// Compares an access with the named ranges and with the bounds of shared memory. False if it is a
-// finding after which the access needs no other check.
-bool check_memory(Executor& x, const Access& access, Place place);
-// Checks an access of host code at an instruction: a finding if it is to memory of the device.
+// Compares an access with the named ranges and with the bounds of shared memory.
+enum class Checked : uint8_t {
+  right,
+  wrong,    // a finding after which nothing else is to be said about it
+  no_race,  // a read of an input that no kernel has written: nothing can race with it
+};
+Checked check_memory(Executor& x, const Access& access, Place place);
+// An access of host code, at an instruction: a finding if it is to memory of the device.
 void access_by_host(const Access& access, const void* instruction);
 
 }  // namespace binade::kernels::host::race

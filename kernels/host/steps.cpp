@@ -53,7 +53,10 @@ int threads_in(const Executor& x, ThreadState state) {
   x.quiet = true;
   const Thread& self = current_thread(x);
   Finding finding = finding_here(x, FindingKind::step_limit, {}, Act::run);
-  finding.first.line = line_of_instruction(self.last);
+  // A loop that polls comes to its atomic again within few steps.
+  constexpr uint64_t kLoopSteps = 256;
+  const bool polls = self.polled.line > 0 && self.polled_steps + kLoopSteps >= self.steps;
+  finding.first.line = polls ? line_of(self.polled) : line_of_instruction(self.last);
   finding.message = where_of(x);
   finding.message += text("no end after ", x.checks.step_limit, " steps, at ", finding.first.line);
   if (x.last_address != nullptr) {

@@ -211,9 +211,14 @@ void complete(const std::string& path, CaseText& text) {
 }  // namespace
 
 CaseText case_text_from(const std::string& path, std::string_view json) {
-  CaseText text = CaseReader(path, json).read();
-  complete(path, text);
-  return text;
+  CaseText read = CaseReader(path, json).read();
+  try {
+    complete(path, read);
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    throw Error(said.starts_with(path) ? said : path + ": " + said);
+  }
+  return read;
 }
 
 }  // namespace binade::lab

@@ -3,10 +3,7 @@
 #pragma once
 #include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/cuda_runtime.h>
-#include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/primitives.h>
-
-#include <algorithm>
 
 // Code of the lab around a kernel: the race detector must not take its accesses for the kernel's.
 #if defined(__has_attribute) && __has_attribute(no_sanitize_coverage)
@@ -49,6 +46,8 @@ class Launch {
   size_t shared_bytes_ = 0;
 };
 
+constexpr size_t larger(size_t a, size_t b) { return a < b ? b : a; }
+
 // Its address stands for one declaration.
 template <class T, size_t kAlignment, int kId>
 inline char shared_key = 0;
@@ -56,14 +55,14 @@ inline char shared_key = 0;
 template <class T, size_t kAlignment, int kId>
 BINADE_LAB_QUIET T& static_shared(const char* name) {
   using Element = std::remove_all_extents_t<T>;
-  return *static_cast<T*>(
-      kernels::host::shared_variable(&shared_key<T, kAlignment, kId>, name, sizeof(T),
-                                     std::max(alignof(T), kAlignment), sizeof(Element)));
+  return *static_cast<T*>(kernels::host::shared_variable(&shared_key<T, kAlignment, kId>, name,
+                                                         sizeof(T), larger(alignof(T), kAlignment),
+                                                         sizeof(Element)));
 }
 template <class T, size_t kAlignment>
 BINADE_LAB_QUIET T* dynamic_shared(const char* name) {
   return static_cast<T*>(
-      kernels::host::dynamic_shared(name, std::max(alignof(T), kAlignment), sizeof(T)));
+      kernels::host::dynamic_shared(name, larger(alignof(T), kAlignment), sizeof(T)));
 }
 
 // An argument of solve(), from a pointer to it.

@@ -35,6 +35,14 @@ inline cudaError_t binade_lab_malloc_async(const char* words, T** block, size_t 
                                            BINADE_SITE) {
   return binade_lab_malloc(false, words, block, bytes, 0, site);
 }
+template <class T>
+inline cudaError_t binade_lab_malloc_pitch(const char* words, T** block, size_t* pitch,
+                                           size_t width, size_t height, BINADE_SITE) {
+  constexpr size_t kPitch = 512;
+  *pitch = (width + kPitch - 1) / kPitch * kPitch;
+  return binade_lab_malloc(false, words, block, *pitch * height, 0, site);
+}
+#define cudaMallocPitch(...) binade_lab_malloc_pitch(#__VA_ARGS__, __VA_ARGS__)
 #define cudaMalloc(...) binade_lab_malloc(false, #__VA_ARGS__, __VA_ARGS__)
 #define cudaMallocAsync(...) binade_lab_malloc_async(#__VA_ARGS__, __VA_ARGS__)
 #define cudaMallocManaged(...) binade_lab_malloc(true, #__VA_ARGS__, __VA_ARGS__)

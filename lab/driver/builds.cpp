@@ -1,7 +1,12 @@
 #include <binade/lab/driver/builds_internal.h>
+#include <binade/lab/driver/results_internal.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <sstream>
+#include <thread>
 
 namespace binade::lab {
 namespace {
@@ -70,28 +75,56 @@ Progress progress_of(const std::vector<Record>& records) {
   return progress;
 }
 
-}  // namespace
+// The records of a file that grows.
+class RecordTail {
+ public:
+  explicit RecordTail(std::string path) : path_(std::move(path)) {}
 
-BuildResult run_build(const BuildJob& job) {
-  BuildResult result;
-  result.build = job.build;
-  result.times.name = name_of(job.build);
-  result.times.runs = static_cast<int>(job.problem.runs.size());
-  const std::string program = job.scratch / name_of(job.build);
-  compile(job, program, result);
-  write_text(program + ".problem", to_bytes(job.problem));
+  void look(const std::function<void(const Record&)>& f) {
+    std::ifstream in(path_, std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(done_));
+    std::ostringstream bytes;
+    bytes << in.rdbuf();
+    for (const Record& record : records_from(bytes.view())) {
+      done_ += to_bytes(record).size();
+      f(record);
+    }
+  }
+
+ private:
+  std::string path_;
+  size_t done_ = 0;
+};
+
+// What the child processes of one part of the runs did, one after the other: after the death of one
+// the next goes on with the run behind it.
+struct PartResult {
+  double seconds = 0;
+  std::vector<Record> records = {};
+  std::vector<BuildResult::Death> deaths = {};
+  std::string output = {};
+};
+PartResult run_part(const BuildJob& job, const std::string& program, uint32_t part) {
+  PartResult result;
   for (uint32_t first = 0; first < job.problem.runs.size();) {
-    const std::string records = text(program, ".records.", first), output = records + ".out",
-                      errors = records + ".err";
-    Process child({{program, program + ".problem", records, text(first)},
+    const std::string records = text(program, ".records.", part, ".", first),
+                      output = records + ".out", errors = records + ".err";
+    Process child({{program, program + ".problem", records, text(first), text(part)},
                    output,
                    errors,
                    {{"ASAN_OPTIONS",
                      "detect_leaks=0:halt_on_error=0:detect_container_overflow=0:"
                      "handle_segv=1:handle_sigill=0:handle_sigfpe=0"},
                     {"UBSAN_OPTIONS", "print_stacktrace=0"}}});
-    const ProcessEnd end = child.wait(std::chrono::seconds(job.seconds));
-    result.times.run_seconds += end.seconds;
+    RecordTail tail(records);
+    const auto look = [&] {
+      if (job.on_record) {
+        tail.look(job.on_record);
+      }
+    };
+    const ProcessEnd end = child.wait(std::chrono::seconds(job.seconds), look);
+    look();
+    result.seconds += end.seconds;
     const std::vector<Record> of_child = records_from(text_of_file(records));
     result.records.insert(result.records.end(), of_child.begin(), of_child.end());
     if (first == 0) {
@@ -109,6 +142,50 @@ BuildResult run_build(const BuildJob& job) {
       break;
     }
   }
+  return result;
+}
+
+// Deals the runs out to child processes that run side by side. A run that goes on where the one
+// before it ended stays with it. The same runs are together on every machine with as many cores.
+uint32_t deal_out(Problem& problem) {
+  const uint32_t most = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+  uint32_t next = 0, parts = 1;
+  for (ProblemRun& run : problem.runs) {
+    next += run.goes_on ? 0 : 1;
+    run.part = (std::max(next, 1u) - 1) % most;
+    parts = std::max(parts, run.part + 1);
+  }
+  return parts;
+}
+
+}  // namespace
+
+BuildResult run_build(const BuildJob& job) {
+  BuildResult result;
+  result.build = job.build;
+  result.times.name = name_of(job.build);
+  result.times.runs = static_cast<int>(job.problem.runs.size());
+  const std::string program = job.scratch / name_of(job.build);
+  compile(job, program, result);
+  check(!find_program(program).empty(), "kernel: the compiler ", job.toolchain.compiler,
+        " does not compile: it made no program");
+  Problem problem = job.problem;
+  const uint32_t parts = deal_out(problem);
+  write_text(program + ".problem", to_bytes(problem));
+  std::vector<std::future<PartResult>> started;
+  for (uint32_t part = 0; part < parts; ++part) {
+    started.push_back(
+        std::async(std::launch::async, [&, part] { return run_part(job, program, part); }));
+  }
+  for (auto& part : results_of(started)) {
+    result.times.run_seconds = std::max(result.times.run_seconds, part.seconds);
+    result.records.insert(result.records.end(), std::make_move_iterator(part.records.begin()),
+                          std::make_move_iterator(part.records.end()));
+    result.deaths.insert(result.deaths.end(), part.deaths.begin(), part.deaths.end());
+    result.output += part.output;
+  }
+  std::stable_sort(result.records.begin(), result.records.end(),
+                   [](const Record& a, const Record& b) { return a.run < b.run; });
   return result;
 }
 

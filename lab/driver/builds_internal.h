@@ -29,6 +29,8 @@ struct BuildJob {
   Build build = Build::plain;
   Problem problem = {};
   int seconds = 60;
+  // Called with each record soon after a child wrote it.
+  std::function<void(const Record&)> on_record = {};
 };
 // Throws Error with the compiler's text if the source does not compile.
 BuildResult run_build(const BuildJob& job);
@@ -47,6 +49,12 @@ void add_numbers(Report& report, const Evidence& evidence);
 void add_compiler_warnings(Report& report, const BuildResult& build);
 // Counts of the run that counted, in the race build.
 void add_counts(Report& report, const Evidence& evidence, const Sizes& sizes);
+
+// "softmax.cu:25  race (write after read) on part[7]"
+std::string headline_of(const Found& found);
+// "numbers: y[0] = 3, expected 4" if the outputs of a record are wrong.
+std::string wrong_numbers_of(const Case& of, const PreparedRun& prepared, const Sizes& sizes,
+                             const Record& record);
 
 // "softmax.cu:25": the name of the file alone, and the line.
 std::string place_text(const std::string& file, int line);

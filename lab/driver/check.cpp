@@ -1,7 +1,10 @@
 #include <binade/lab/driver/builds_internal.h>
+#include <binade/lab/driver/device_code_internal.h>
+#include <binade/lab/driver/results_internal.h>
+#include <binade/lab/runner/wire.h>
 
 #include <algorithm>
-#include <future>
+#include <atomic>
 
 namespace binade::lab {
 namespace {
@@ -66,6 +69,7 @@ class Planner {
     prepared.run.schedules = schedules;
     if (name != nullptr) {
       prepared.run.inputs = name;
+      prepared.run.goes_on = true;
     }
     problem(Build::plain).runs.push_back(prepared.run);
     plan_.runs.push_back(std::move(prepared));
@@ -79,7 +83,9 @@ class Planner {
     if (normal || shape < kAllInputs) {
       ProblemRun run = plan_.runs.back().run;
       run.schedules = normal ? 2 : 1;
+      run.writers = true;
       problem(Build::race).runs.push_back(run);
+      run.writers = false;
       run.schedules = 1;
       problem(Build::asan).runs.push_back(std::move(run));
     }
@@ -121,31 +127,55 @@ std::string elements_of(const std::vector<Parameter>& parameters) {
   return all;
 }
 
+// Says the first thing that is wrong, once.
+class FirstFinding {
+ public:
+  FirstFinding(const Case& of, const Plan& plan, const CheckOptions& options)
+      : of_(of), plan_(plan), options_(options) {}
+
+  void look(Build build, const Record& record) {
+    std::string line;
+    if (options_.on_first == nullptr || said_) {
+      return;
+    }
+    if (record.kind == RecordKind::early) {
+      WireReader in(record.payload);
+      const Found found = read_found(in);
+      if (found.gravity <= Gravity::wrong) {
+        line = text(name_of(found.gravity), "  ", headline_of(found));
+      }
+    } else if (record.kind == RecordKind::outputs && build == Build::plain) {
+      const std::string numbers =
+          wrong_numbers_of(of_, plan_.runs[record.run], plan_.sizes[record.run], record);
+      line = numbers.empty() ? "" : text(name_of(Gravity::wrong), "  ", numbers);
+    }
+    if (!line.empty() && !said_.exchange(true)) {
+      options_.on_first(line);
+    }
+  }
+
+ private:
+  const Case& of_;
+  const Plan& plan_;
+  const CheckOptions& options_;
+  std::atomic<bool> said_{false};
+};
+
 std::vector<BuildResult> run_builds(const Toolchain& toolchain, const Translation& translation,
-                                    const Plan& plan, int seconds) {
+                                    const Plan& plan, const Case& of, const CheckOptions& options) {
   const ScratchFolder scratch;
+  FirstFinding first(of, plan, options);
   const std::string source = scratch / "kernel.cpp";
   write_text(source, "#include <binade/lab/device/prelude.h>\n" + translation.code);
   std::vector<std::future<BuildResult>> started;
   for (const Build build : kBuilds) {
     started.push_back(std::async(std::launch::async, [&, build] {
-      return run_build(
-          {toolchain, scratch, source, build, plan.problems[static_cast<size_t>(build)], seconds});
+      return run_build({toolchain, scratch, source, build,
+                        plan.problems[static_cast<size_t>(build)], options.seconds,
+                        [&first, build](const Record& record) { first.look(build, record); }});
     }));
   }
-  std::vector<BuildResult> results;
-  std::exception_ptr error;
-  for (auto& build : started) {
-    try {
-      results.push_back(build.get());
-    } catch (...) {  // the others end first: they use the folder
-      error = error == nullptr ? std::current_exception() : error;
-    }
-  }
-  if (error != nullptr) {
-    std::rethrow_exception(error);
-  }
-  return results;
+  return results_of(started);
 }
 
 // The lesson of docs/kernels about the gravest issue, or about the case.
@@ -167,16 +197,20 @@ std::string lesson_for(const Report& report, const Case& of) {
 }  // namespace
 
 Report check_kernel(const CheckOptions& options) {
+  const Translation translation = translate_file(options.file);
   const Case of = options.own != nullptr ? *options.own : find_case(options.name);
   std::optional<Sizes> named;
   if (!options.shape.empty()) {
     named = of.shape_from(options.shape);
   }
-  const Translation translation = translate_file(options.file);
   check_parameters(of, translation, options.file);
   const Toolchain toolchain = find_toolchain(options.compiler, options.root);
   const Plan plan = Planner(of, translation.parameters).plan(named, options.counts);
-  const std::vector<BuildResult> builds = run_builds(toolchain, translation, plan, options.seconds);
+  std::optional<DeviceCompilers> device;
+  if (options.device_code) {
+    device.emplace(options.file);
+  }
+  const std::vector<BuildResult> builds = run_builds(toolchain, translation, plan, of, options);
 
   Report report;
   report.file = options.file;
@@ -202,6 +236,12 @@ Report check_kernel(const CheckOptions& options) {
   }
   sort_issues(report);
   report.hint = lesson_for(report, of);
+  if (options.on_verdict) {
+    options.on_verdict(report);
+  }
+  if (device) {
+    report.device = device->results(report.counts.launches);
+  }
   return report;
 }
 

@@ -6,6 +6,8 @@
 #include <binade/lab/cases/case.h>
 #include <binade/lab/driver/report.h>
 
+#include <functional>
+
 namespace binade::lab {
 
 struct CheckOptions {
@@ -18,7 +20,18 @@ struct CheckOptions {
   std::string root = {};      // the folder of the lab's files; empty: looked up
   bool counts = true;         // count accesses of memory
   int seconds = 60;           // after which a child process is ended
+  // Registers, spills, occupancy and SASS counts by nvcc, if there is one; takes some seconds.
+  bool device_code = false;
+  // Called from another thread with a line about the first thing found wrong, while the check goes
+  // on.
+  std::function<void(const std::string& line)> on_first = {};
+  // Called with the report when only the device code is missing.
+  std::function<void(const Report&)> on_verdict = {};
 };
+
+// Ends checks that run, and those that begin later, with Error. May be called by a handler of
+// signals.
+void interrupt_checks();
 
 // There is no compiler, or the lab is not installed.
 class ToolchainError : public Error {

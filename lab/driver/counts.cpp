@@ -1,5 +1,6 @@
 // Accesses of memory by source line, and what they say about performance.
 #include <binade/lab/driver/builds_internal.h>
+#include <binade/lab/driver/gpus_internal.h>
 #include <binade/lab/runner/wire.h>
 
 #include <algorithm>
@@ -8,17 +9,6 @@
 
 namespace binade::lab {
 namespace {
-
-// Peak rates as the vendor states them: memory in bytes a second, FP32 operations a second without
-// tensor cores.
-struct Gpu {
-  const char* name;
-  double bytes_per_second, flops_per_second;
-};
-constexpr Gpu kGpus[] = {{"H100 SXM", 3.35e12, 66.9e12},
-                         {"A100 SXM 80 GB", 2.039e12, 19.5e12},
-                         {"RTX 4090", 1.008e12, 82.6e12},
-                         {"T4", 0.32e12, 8.1e12}};
 
 void add_rows(FoundAccess& total, const FoundAccess& row) {
   total.requests += row.requests;

@@ -1,14 +1,31 @@
 // Findings of all builds as issues: one for each kind, array and pair of lines.
 #include <binade/lab/driver/builds_internal.h>
 #include <binade/lab/runner/wire.h>
+#include <binade/lab/source/subscript.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <sstream>
 
 namespace binade::lab {
 namespace {
+
+// The sources of findings, read once.
+class Sources {
+ public:
+  const std::string& of(const std::string& file) {
+    const auto [place, fresh] = texts_.emplace(file, "");
+    if (fresh) {
+      place->second = text_of_file(file);
+    }
+    return place->second;
+  }
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
 
 std::string place_of_side(const FoundSide& side) { return place_text(side.file, side.line); }
 
@@ -31,6 +48,8 @@ std::string short_message(const Found& f) {
   return rest.substr(0, !is_place ? rest.npos : at > 0 && rest[at - 1] == ',' ? at - 1 : at);
 }
 
+}  // namespace
+
 std::string headline_of(const Found& f) {
   std::string line = f.first.line > 0 ? place_of_side(f.first) + "  " : "";
   line += f.kind;
@@ -46,6 +65,8 @@ std::string headline_of(const Found& f) {
   }
   return line;
 }
+
+namespace {
 
 std::vector<std::string> details_of(const Found& f) {
   std::vector<std::string> lines;
@@ -125,6 +146,29 @@ Issue& issue_for(Report& report, Found found) {
   return report.issues.back();
 }
 
+// An index beyond a static array: the compiler's check knows the type, the source the name.
+void name_array(Found& found, Sources& sources) {
+  constexpr std::string_view kOf = " out of bounds of ";
+  const size_t at = found.message.find(kOf);
+  if (found.kind != "out of bounds" || !found.array.empty() || found.first.line == 0 ||
+      at == found.message.npos) {
+    return;
+  }
+  const size_t type = at + kOf.size(), end = found.message.find(" at ", type);
+  const auto dimensions = std::count(found.message.begin() + static_cast<std::ptrdiff_t>(type),
+                                     end == found.message.npos
+                                         ? found.message.end()
+                                         : found.message.begin() + static_cast<std::ptrdiff_t>(end),
+                                     '[');
+  const std::optional<Subscript> subscript =
+      subscript_at(sources.of(found.first.file), found.first.line, found.first.column,
+                   static_cast<int>(dimensions));
+  if (subscript) {
+    found.array = subscript->array;
+    found.message.insert(type, subscript->base + ", ");
+  }
+}
+
 void add_deaths(Report& report, const BuildResult& build, const Problem& problem,
                 const std::set<uint32_t>& explained) {
   for (const BuildResult::Death& death : build.deaths) {
@@ -171,6 +215,7 @@ std::string place_text(const std::string& file, int line) {
 }
 
 void add_findings(Report& report, const Evidence& evidence) {
+  Sources sources;
   // The race detector says most, AddressSanitizer least: the first finding of a group is shown.
   for (const Build of : {Build::race, Build::plain, Build::asan}) {
     const auto b = static_cast<size_t>(of);
@@ -188,7 +233,8 @@ void add_findings(Report& report, const Evidence& evidence) {
         continue;
       }
       WireReader in(record.payload);
-      const Found found = read_found(in);
+      Found found = read_found(in);
+      name_array(found, sources);
       if (found.kind == "non-deterministic") {
         report.same_bits = false;
       }

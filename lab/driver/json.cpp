@@ -132,6 +132,34 @@ std::string counts_json(const Counts& counts) {
       .object();
 }
 
+std::string device_kernel_json(const DeviceKernel& kernel) {
+  Members instructions;
+  for (const auto& [name, count] : kernel.instructions) {
+    instructions.number(name.c_str(), count);
+  }
+  return Members()
+      .text_of("gpu", kernel.gpu)
+      .text_of("architecture", kernel.architecture)
+      .text_of("kernel", kernel.kernel)
+      .number("registers", kernel.registers)
+      .number("spilled_bytes", kernel.spilled_bytes)
+      .number("stack_bytes", kernel.stack_bytes)
+      .number("shared_bytes", kernel.shared_bytes)
+      .add("occupancy", array_of(kernel.occupancy,
+                                 [](const Occupancy& o) {
+                                   return Members()
+                                       .number("threads", o.threads)
+                                       .number("dynamic_bytes", o.dynamic_bytes)
+                                       .number("blocks", o.blocks)
+                                       .number("warps", o.warps)
+                                       .number("most_warps", o.most_warps)
+                                       .text_of("limit", o.limit)
+                                       .object();
+                                 }))
+      .add("instructions", instructions.object())
+      .object();
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -148,6 +176,8 @@ std::string to_json(const Report& report) {
              .add("same_bits", report.same_bits ? "true" : "false")
              .add("issues", array_of(report.issues, issue_json))
              .add("counts", counts_json(report.counts))
+             .text_of("device_note", report.device.note)
+             .add("device", array_of(report.device.kernels, device_kernel_json))
              .object() +
          "\n";
 }

@@ -3,42 +3,106 @@
 #include <binade/lab/driver/report.h>
 #include <binade/train/report/page.h>
 
-#include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 namespace binade::lab {
 namespace {
 
 namespace page = train::page;
+using page::escaped;
+
+// Tables of numbers scroll sideways on a narrow screen; the source keeps its blanks.
+constexpr const char* kPageStyle = R"(<style>
+.issue { border-left: 4px solid var(--grid); padding: .1em 0 .1em 14px; margin: 1em 0; }
+.issue.UNSAFE, .issue.WRONG { border-color: var(--bad); }
+.issue h3 { margin: 0; font-size: 16px; } .issue ul { margin: .3em 0; padding-left: 1.2em; }
+.issue p { margin: .3em 0; font-size: 14px; } h1 { overflow-wrap: anywhere; margin-bottom: .2em; }
+.wide td, .wide th { overflow-wrap: normal; white-space: nowrap; } .wide td.text { white-space: normal; min-width: 14em; }
+.wide caption { white-space: normal; max-width: min(90vw, 60em); } td.n { text-align: right; }
+.source td { padding-top: 0; padding-bottom: 0; border: 0; } .source code { white-space: pre; font-size: 13px; } .note { font-size: 13px; padding-left: 1.5em; }
+.source td:first-child, .source th:first-child { position: sticky; left: 0; background: var(--paper); }
+.source .hit td { background: color-mix(in srgb, var(--bad) 12%, var(--paper)); }
+</style>
+)";
 
 std::string average(uint64_t a, uint64_t b) {
   return b == 0 ? "" : page::short_number(static_cast<double>(a) / static_cast<double>(b));
 }
 
-std::string issues_table(const Report& report) {
-  page::TableText table;
-  table.caption = report.issues.empty() ? "Nothing was found." : "What was found.";
-  table.head = {"severity", "what", "details", "shapes", "inputs"};
-  const auto joined = [](const auto& words, const char* separator) {
-    std::string all;
-    for (const std::string& word : words) {
-      all += (all.empty() ? "" : separator) + word;
-    }
-    return all;
-  };
-  for (const Issue& issue : report.issues) {
-    table.rows.push_back({name_of(issue.found.gravity), issue.headline, joined(issue.details, "; "),
-                          joined(issue.shapes, " "), joined(issue.inputs, ", ")});
+template <class Words>
+std::string joined(const Words& words, const char* separator) {
+  std::string all;
+  for (const std::string& word : words) {
+    all += (all.empty() ? "" : separator) + word;
   }
-  return page::table_of(table);
+  return all;
+}
+
+std::string heading(const Report& report) {
+  const std::string name = std::filesystem::path(report.file).filename().string();
+  std::string out = text(
+      "<h1>", escaped(name), ": ",
+      report.right() ? "<span class=\"good\">right</span>" : "<span class=\"bad\">wrong</span>",
+      "</h1>\n<p class=\"soft\">case ", escaped(report.case_name), ", ", escaped(report.elements),
+      "; shapes ", joined(report.shapes, " "), "; inputs ", joined(report.inputs, ", "), ". ",
+      report.runs, " results were compared, the largest error is ",
+      page::short_number(report.worst_error), " of what is allowed",
+      report.worst_at.empty() ? "" : " (" + escaped(report.worst_at) + ")");
+  out += report.same_bits ? ". All schedules gave the same bits.</p>\n"
+                          : ". Schedules gave different bits.</p>\n";
+  if (!report.right() && !report.hint.empty()) {
+    out += "<p>Hint: " + escaped(report.hint) + ".</p>\n";
+  }
+  return out;
+}
+
+std::string issue_part(const Issue& issue) {
+  const std::string severity = name_of(issue.found.gravity);
+  std::string out =
+      text("<section class=\"issue ", severity, "\"><h3>",
+           issue.found.gravity <= Gravity::wrong ? "<span class=\"bad\">" + severity + "</span>"
+                                                 : severity,
+           " ", escaped(issue.headline), "</h3>\n");
+  if (!issue.details.empty()) {
+    out += "<ul>";
+    for (const std::string& detail : issue.details) {
+      out += "<li>" + escaped(detail) + "</li>";
+    }
+    out += "</ul>\n";
+  }
+  std::string where;
+  if (issue.found.count > 1) {
+    where = text(issue.found.count, " times");
+  }
+  if (!issue.shapes.empty()) {
+    where += (where.empty() ? "shapes " : ", shapes ") + joined(issue.shapes, " ");
+  }
+  if (!issue.inputs.empty()) {
+    where += "; inputs " + joined(issue.inputs, ", ");
+  }
+  if (!where.empty()) {
+    out += "<p class=\"soft\">" + escaped(where) + "</p>";
+  }
+  return out + "</section>\n";
+}
+
+std::string issues_part(const Report& report) {
+  std::string out = "<h2>What was found</h2>\n";
+  for (const Issue& issue : report.issues) {
+    out += issue_part(issue);
+  }
+  return report.issues.empty() ? out + "<p>Nothing.</p>\n" : out;
 }
 
 std::string counts_table(const Counts& counts) {
   page::TableText table;
-  table.caption =
-      text("Accesses of memory by source line for shape ", counts.shape, ", counted on ",
-           counts.sampled, " of ", counts.blocks,
-           " blocks. A request is one of a warp; ideal: the fewest that its bytes need.");
+  table.caption = text(
+      "For shape ", counts.shape, ", counted on ", counts.sampled, " of ", counts.blocks, " blocks",
+      counts.sampled < counts.blocks ? ", which lie evenly between the first and the last" : "",
+      ". A request is one of a warp; in brackets the fewest sectors and passes that its bytes "
+      "need.",
+      counts.compared ? "" : " The numbers of this shape were not compared.");
   table.head = {"line",           "access", "requests", "sectors (ideal)",
                 "passes (ideal)", "bytes",  "lanes",    "lanes on one address"};
   for (const LineCount& line : counts.lines) {
@@ -62,7 +126,7 @@ std::string counts_table(const Counts& counts) {
 
 std::string together_table(const Counts& counts) {
   page::TableText table;
-  table.caption = "Barriers and warp functions by source line: how often a warp came to each.";
+  table.caption = "Barriers and warp functions: how often a warp came to each.";
   table.head = {"line", "what", "warps", "lanes"};
   for (const TogetherCount& count : counts.together) {
     table.rows.push_back({text(count.row.line), count.row.what, text(count.row.warps),
@@ -73,10 +137,9 @@ std::string together_table(const Counts& counts) {
 
 std::string bounds_table(const Counts& counts) {
   page::TableText table;
-  table.caption =
-      text("Lower bounds from ", counts.compulsory_bytes, " compulsory bytes and ",
-           page::short_number(counts.flops),
-           " operations at the vendor's peak rates, in microseconds. They predict no time.");
+  table.caption = text(
+      "From ", counts.compulsory_bytes, " compulsory bytes and ", page::short_number(counts.flops),
+      " operations at the vendor's peak rates, in microseconds. They predict no time.");
   table.head = {"GPU", "by bytes", "by operations"};
   for (const Bound& bound : counts.bounds) {
     table.rows.push_back(
@@ -85,43 +148,86 @@ std::string bounds_table(const Counts& counts) {
   return page::table_of(table);
 }
 
-std::string source_table(const Report& report, const std::string& source) {
+std::string device_table(const DeviceCode& code) {
+  std::string out = "<h2>Device code</h2>\n";
+  if (!code.note.empty()) {
+    out += "<p>" + escaped(code.note) + ".</p>\n";
+  }
+  if (code.kernels.empty()) {
+    return out;
+  }
   page::TableText table;
-  table.caption = report.file;
-  table.head = {"line", "requests", "source", "found"};
+  table.caption =
+      "As nvcc compiles it: registers and spilled bytes of a thread, the share of a "
+      "multiprocessor's warps that are resident, and instructions of SASS.";
+  table.head = {"GPU",           "kernel",    "registers", "spilled bytes",
+                "static shared", "occupancy", "SASS"};
+  for (const DeviceKernel& kernel : code.kernels) {
+    std::string occupancy, sass;
+    for (const Occupancy& o : kernel.occupancy) {
+      occupancy += text(occupancy.empty() ? "" : "; ", o.threads,
+                        " threads: ", o.most_warps == 0 ? 0 : 100 * o.warps / o.most_warps, "% (",
+                        o.limit, ")");
+    }
+    uint64_t all = 0;
+    for (const auto& [name, count] : kernel.instructions) {
+      all += count;
+      sass += text(sass.empty() ? ": " : ", ", count, " ", name);
+    }
+    table.rows.push_back({kernel.gpu, kernel.kernel, text(kernel.registers),
+                          text(kernel.spilled_bytes), text(kernel.shared_bytes), occupancy,
+                          all == 0 ? "" : text(all) + sass});
+  }
+  return out + page::table_of(table);
+}
+
+std::string source_table(const Report& report, const std::string& source) {
+  std::string out =
+      "<h2>Source</h2>\n<div class=\"wide source\" tabindex=\"0\"><table>"
+      "<tr><th>line</th><th>requests</th><th>source</th></tr>\n";
   std::istringstream lines(source);
   std::string code;
   for (int line = 1; std::getline(lines, code); ++line) {
     uint64_t requests = 0;
     for (const LineCount& count : report.counts.lines) {
-      requests += count.line == line ? count.access.requests : 0;
+      requests +=
+          count.line == line && count.access.file == report.file ? count.access.requests : 0;
     }
-    std::string found;
+    std::set<std::string> found;
+    bool bad = false;
     for (const Issue& issue : report.issues) {
-      if (issue.found.first.line == line || issue.found.second.line == line) {
-        found += (found.empty() ? "" : "; ") + issue.found.kind;
+      const auto is_here = [&](const FoundSide& side) {
+        return side.line == line && side.file == report.file;
+      };
+      if (is_here(issue.found.first) || is_here(issue.found.second)) {
+        found.insert(issue.found.kind);
+        bad |= issue.found.gravity <= Gravity::wrong;
       }
     }
-    table.rows.push_back({text(line), requests > 0 ? text(requests) : "", code, found});
+    out += text("<tr", bad ? " class=\"hit\"" : "", "><td class=\"n soft\">", line,
+                "</td><td class=\"n\">", requests > 0 ? text(requests) : std::string(),
+                "</td><td><code>", escaped(code), "</code>",
+                found.empty() ? std::string()
+                              : text("<br><span class=\"note", bad ? " bad" : "", "\">",
+                                     escaped(joined(found, "; ")), "</span>"),
+                "</td></tr>\n");
   }
-  return page::table_of(table);
+  return out + "</table></div>\n";
 }
 
 }  // namespace
 
 std::string to_page(const Report& report, const std::string& source) {
-  page::TableText verdict;
-  verdict.caption = "binade kernel";
-  verdict.head = {"file", "case", "types", "verdict", "worst error / allowed"};
-  verdict.rows = {{report.file, report.case_name, report.elements,
-                   report.right() ? "right" : "wrong", page::short_number(report.worst_error)}};
-  std::string out =
-      page::head("Kernel " + report.case_name) + page::table_of(verdict) + issues_table(report);
+  std::string out = page::head("Kernel " + report.case_name) + kPageStyle + heading(report) +
+                    issues_part(report) + source_table(report, source);
   if (!report.counts.lines.empty()) {
-    out +=
-        counts_table(report.counts) + together_table(report.counts) + bounds_table(report.counts);
+    out += "<h2>Accesses of memory</h2>\n" + counts_table(report.counts) +
+           together_table(report.counts) + "<h2>Lower bounds</h2>\n" + bounds_table(report.counts);
   }
-  return out + source_table(report, source) + page::foot();
+  if (!report.device.note.empty() || !report.device.kernels.empty()) {
+    out += device_table(report.device);
+  }
+  return out + page::foot();
 }
 
 }  // namespace binade::lab

@@ -1,4 +1,5 @@
 #include <binade/kernels/base/error.h>
+#include <binade/lab/driver/check.h>
 #include <binade/lab/driver/process_internal.h>
 
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -92,10 +94,19 @@ void Process::kill() {
   }
 }
 
-ProcessEnd Process::wait(std::chrono::milliseconds limit) {
+namespace {
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+}  // namespace
+
+void interrupt_checks() { interrupted = true; }
+
+ProcessEnd Process::wait(std::chrono::milliseconds limit, const std::function<void()>& look) {
+  constexpr int kPollsOfLook = 8;
   ProcessEnd end;
   int status = 0;
-  for (;;) {
+  for (int polls = 1;; ++polls) {
+    check(!interrupted, "kernel: interrupted");
     const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
     const auto time = std::chrono::steady_clock::now() - begin_;
     end.seconds = std::chrono::duration<double>(time).count();
@@ -109,6 +120,9 @@ ProcessEnd Process::wait(std::chrono::milliseconds limit) {
       end.status = -1;
       end.signal = SIGKILL;
       return end;
+    }
+    if (look && polls % kPollsOfLook == 0) {
+      look();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
   }

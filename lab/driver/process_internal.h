@@ -1,6 +1,7 @@
 // Child processes of the lab: compilers and runners.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Waits at most until `limit` after the start, then ends it.
-  ProcessEnd wait(std::chrono::milliseconds limit);
+  // Waits at most until `limit` after the start, then ends it. `look` is called now and then.
+  // Throws Error after interrupt_checks().
+  ProcessEnd wait(std::chrono::milliseconds limit, const std::function<void()>& look = {});
   void kill();
 
  private:

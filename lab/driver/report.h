@@ -2,6 +2,7 @@
 #pragma once
 #include <binade/lab/runner/found.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +55,27 @@ struct Counts {
   std::vector<Bound> bounds = {};
 };
 
+// The blocks of a launch that are resident on one multiprocessor at once.
+struct Occupancy {
+  uint32_t threads = 0;        // of a block
+  uint64_t dynamic_bytes = 0;  // of shared memory
+  uint32_t blocks = 0, warps = 0, most_warps = 0;
+  std::string limit = {};  // "registers", "shared memory", "warps" or "blocks"
+};
+// One kernel as nvcc compiles it for one GPU.
+struct DeviceKernel {
+  std::string gpu = {}, architecture = {}, kernel = {};
+  int registers = 0;                                  // of a thread
+  int spilled_bytes = 0, stack_bytes = 0;             // of a thread
+  uint64_t shared_bytes = 0;                          // static, of a block
+  std::map<std::string, uint64_t> instructions = {};  // of SASS, by name: "LDG"; empty: not known
+  std::vector<Occupancy> occupancy = {};              // by launch of the counted shape
+};
+struct DeviceCode {
+  std::string note = {};  // what is missing, and why: one line
+  std::vector<DeviceKernel> kernels = {};
+};
+
 struct Report {
   std::string file = {}, case_name = {}, elements = {};
   std::vector<std::string> shapes = {}, inputs = {};
@@ -64,6 +86,7 @@ struct Report {
   int runs = 0, schedules = 0;
   bool same_bits = true;  // in all schedules
   Counts counts = {};
+  DeviceCode device = {};
   std::string output = {};  // what the kernel printed in its first run
   std::string hint = {};    // the lesson of the case
 
@@ -74,6 +97,7 @@ struct Report {
 };
 
 std::string to_text(const Report& report);
+std::string to_text(const DeviceCode& code);  // which the text of the report ends in
 std::string to_json(const Report& report);
 // One page that needs no other file.
 std::string to_page(const Report& report, const std::string& source);

@@ -14,14 +14,15 @@ struct Output {
   uint32_t run = 0;
   std::string schedule = {}, name = {}, bytes = {};
 };
+Output output_of(const Record& record) {
+  WireReader in(record.payload);
+  return {record.run, in.get<std::string>(), in.get<std::string>(), in.get<std::string>()};
+}
 std::vector<Output> outputs_of(const BuildResult& build) {
   std::vector<Output> outputs;
   for (const Record& record : build.records) {
     if (record.kind == RecordKind::outputs) {
-      WireReader in(record.payload);
-      Output output{record.run, in.get<std::string>(), in.get<std::string>(),
-                    in.get<std::string>()};
-      outputs.push_back(std::move(output));
+      outputs.push_back(output_of(record));
     }
   }
   return outputs;
@@ -45,6 +46,11 @@ Array values_of(const Output& output, const ProblemArgument& argument) {
     }
   }
   return values;
+}
+
+std::string numbers_text(const std::string& place, const Difference& difference) {
+  return text("numbers: ", place, " = ", number_text(difference.got), ", expected ",
+              number_text(difference.expected));
 }
 
 struct WrongRun {
@@ -135,14 +141,62 @@ class NumberCheck {
     found.index = worst.difference.first;
     found.count = list_.size();
     Issue issue{.found = found, .shapes = shapes_, .inputs = inputs_, .builds = {"plain"}};
-    issue.headline = text("numbers: ", place(worst.output, worst.difference.first), " = ",
-                          number_text(worst.difference.got), ", expected ",
-                          number_text(worst.difference.expected));
+    issue.headline = numbers_text(place(worst.output, worst.difference.first), worst.difference);
     issue.details.push_back(text(worst.difference.wrong, " of ", worst.difference.total,
                                  " wrong in shape ", prepared.run.shape, ", inputs ",
                                  prepared.run.inputs, ", schedule ", worst.output.schedule));
+    add_writer(issue);
     explain(build, worst, issue);
     report_.issues.push_back(std::move(issue));
+  }
+
+  // Who wrote the first wrong element, as the race build saw it.
+  void add_writer(Issue& issue) const {
+    const auto race = static_cast<size_t>(Build::race);
+    for (const WrongRun& wrong : list_) {
+      const ProblemRun& plain = evidence_.runs[wrong.output.run].run;
+      for (const Record& record : evidence_.builds[race].records) {
+        if (record.kind != RecordKind::writers) {
+          continue;
+        }
+        const ProblemRun& run = evidence_.problems[race].runs[record.run];
+        WireReader in(record.payload);
+        if (run.shape != plain.shape || run.inputs != plain.inputs ||
+            in.get<std::string>() != wrong.output.name) {
+          continue;
+        }
+        WireReader whole(record.payload);
+        const FoundWriters writers = read_writers(whole);
+        const ProblemArgument& argument = argument_of(plain, wrong.output.name);
+        const int64_t place =
+            argument.row_pitch == 0
+                ? wrong.difference.first
+                : wrong.difference.first / argument.row_elements * argument.row_pitch +
+                      wrong.difference.first % argument.row_elements;
+        const FoundWriters::Writer& writer = writers.elements.at(static_cast<size_t>(place));
+        if (writer.line == 0) {
+          continue;
+        }
+        const FoundWriters::Line& line = writers.lines.at(writer.line - 1);
+        const auto index = [](const uint32_t* at) {
+          return text("(", at[0], ",", at[1], ",", at[2], ")");
+        };
+        FoundSide& side = issue.found.first;
+        side = {.act = "writes",
+                .past = "wrote",
+                .file = line.file,
+                .line = line.line,
+                .block = index(writer.block),
+                .thread = index(writer.thread)};
+        issue.details.push_back(
+            text("block ", side.block, " thread ", side.thread, " wrote ",
+                 place_of(*evidence_.of.find(wrong.output.name),
+                          evidence_.shapes_of_runs[wrong.output.run], wrong.difference.first),
+                 " at ", place_text(line.file, line.line),
+                 &wrong == &list_.front() ? std::string() : text(" in shape ", plain.shape)));
+        return;
+      }
+    }
   }
 
   void explain(const BuildResult& build, const WrongRun& worst, Issue& issue) const {
@@ -189,6 +243,19 @@ class NumberCheck {
 };
 
 }  // namespace
+
+std::string wrong_numbers_of(const Case& of, const PreparedRun& prepared, const Sizes& sizes,
+                             const Record& record) {
+  const Output output = output_of(record);
+  const auto expected = prepared.expected.find(output.name);
+  if (expected == prepared.expected.end()) {
+    return {};
+  }
+  const ProblemArgument& argument = argument_of(prepared.run, output.name);
+  const Difference d = compare(values_of(output, argument), expected->second, argument.element);
+  return d.wrong == 0 ? std::string()
+                      : numbers_text(place_of(*of.find(output.name), sizes, d.first), d);
+}
 
 void add_numbers(Report& report, const Evidence& evidence) {
   for (const BuildResult& build : evidence.builds) {

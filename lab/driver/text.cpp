@@ -104,7 +104,51 @@ std::string counts_text(const Counts& counts) {
   return out + "  Bounds from the vendor's peak rates; they predict no time.\n";
 }
 
+// The instructions that tell most, and the sum: "312 instructions: 24 LDG, 8 STG".
+std::string instructions_text(const std::map<std::string, uint64_t>& instructions) {
+  uint64_t all = 0;
+  std::vector<std::pair<uint64_t, std::string>> most;
+  for (const auto& [name, count] : instructions) {
+    all += count;
+    most.emplace_back(count, name);
+  }
+  std::stable_sort(most.begin(), most.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr size_t kShown = 10;
+  std::string out = text(all, " instructions: ");
+  for (size_t i = 0; i < std::min(kShown, most.size()); ++i) {
+    out += text(i == 0 ? "" : ", ", most[i].first, " ", most[i].second);
+  }
+  return out + (most.size() > kShown ? ", ..." : "");
+}
+
+std::string occupancy_text(const Occupancy& o) {
+  const double share = o.most_warps == 0 ? 0 : 100.0 * o.warps / o.most_warps;
+  return text("blocks of ", o.threads, " threads",
+              o.dynamic_bytes > 0 ? text(" with ", o.dynamic_bytes, " B dynamic") : std::string(),
+              ": ", o.blocks, " resident, occupancy ", fixed(share, 0), "%, limited by ", o.limit);
+}
+
 }  // namespace
+
+std::string to_text(const DeviceCode& code) {
+  std::string out = code.note.empty() ? "" : "  device code " + code.note + "\n";
+  if (!code.kernels.empty()) {
+    out += "  device code by nvcc: registers and spills of a thread, instructions of SASS\n";
+  }
+  for (const DeviceKernel& kernel : code.kernels) {
+    out += text("  ", padded(kernel.gpu, 16), padded(kernel.architecture, 7), kernel.kernel, ": ",
+                kernel.registers, " registers, ", kernel.spilled_bytes, " B spilled, ",
+                kernel.shared_bytes, " B shared\n");
+    for (const Occupancy& occupancy : kernel.occupancy) {
+      out += std::string(25, ' ') + occupancy_text(occupancy) + "\n";
+    }
+    if (!kernel.instructions.empty()) {
+      out += std::string(25, ' ') + instructions_text(kernel.instructions) + "\n";
+    }
+  }
+  return out;
+}
 
 std::string to_text(const Report& report) {
   std::string out = report.file + "  case " + report.case_name + ": " + joined(report.shapes, " ") +
@@ -135,7 +179,7 @@ std::string to_text(const Report& report) {
   if (!report.counts.lines.empty()) {
     out += counts_text(report.counts);
   }
-  return out;
+  return out + to_text(report.device);
 }
 
 }  // namespace binade::lab

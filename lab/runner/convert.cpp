@@ -1,8 +1,10 @@
 // The executor's findings and counts as the lab's.
+#include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/source_line.h>
 #include <binade/lab/runner/convert_internal.h>
 
 #include <cstdlib>
+#include <map>
 
 namespace binade::lab {
 namespace host = kernels::host;
@@ -41,6 +43,7 @@ FoundSide side_from(const host::FindingSide& side) {
   if (!is_of_lab(side.line.file)) {
     found.file = side.line.file;
     found.line = side.line.line;
+    found.column = side.line.column;
   }
   if (!is_of_lab(side.line.inner_file)) {
     found.inner_file = side.line.inner_file;
@@ -118,6 +121,30 @@ FoundLaunch found_from(const KernelShape& shape) {
   return launch;
 }
 
+FoundWriters writers_of(const std::string& array, const void* begin, size_t elements,
+                        size_t element_bytes) {
+  FoundWriters writers;
+  writers.array = array;
+  std::map<std::pair<std::string, int32_t>, uint32_t> numbers;  // of lines
+  for (size_t i = 0; i < elements; ++i) {
+    const host::LastWriter last =
+        host::last_writer(static_cast<const char*>(begin) + i * element_bytes);
+    FoundWriters::Writer writer;
+    const FoundSide side = side_from(last.side);
+    if (side.line > 0 && !last.kernel.empty()) {
+      const auto [place, fresh] =
+          numbers.emplace(std::pair(side.file, side.line), writers.lines.size() + 1);
+      if (fresh) {
+        writers.lines.push_back({side.file, side.line});
+      }
+      writer.line = place->second;
+      const host::Coordinates b = last.side.block, t = last.side.thread;
+      writer = {place->second, {b.x, b.y, b.z}, {t.x, t.y, t.z}};
+    }
+    writers.elements.push_back(writer);
+  }
+  return writers;
+}
 FoundNumber found_from(const NumberNote& note) {
   FoundNumber number;
   number.event = note.event == NumberEvent::exp_overflow   ? "exp"

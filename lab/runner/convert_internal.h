@@ -11,6 +11,9 @@ Found found_from(const kernels::host::Finding& finding);
 FoundAccess found_from(const kernels::host::AccessRow& row);
 FoundTogether found_from(const kernels::host::TogetherRow& row);
 FoundLaunch found_from(const KernelShape& shape);
+// The writers of an array of elements of so many bytes.
+FoundWriters writers_of(const std::string& array, const void* begin, size_t elements,
+                        size_t element_bytes);
 FoundNumber found_from(const NumberNote& note);
 
 }  // namespace binade::lab

@@ -11,6 +11,7 @@ void visit_side(Side& side, F f) {
   f(side.past);
   f(side.file);
   f(side.line);
+  f(side.column);
   f(side.inner_file);
   f(side.inner_line);
   f(side.block);
@@ -108,6 +109,37 @@ void write(WireWriter& out, const FoundAccess& row) { visit_access(row, writer_o
 void write(WireWriter& out, const FoundTogether& row) { visit_together(row, writer_of(out)); }
 void write(WireWriter& out, const FoundLaunch& launch) { visit_launch(launch, writer_of(out)); }
 void write(WireWriter& out, const FoundNumber& number) { visit_number(number, writer_of(out)); }
+void write(WireWriter& out, const FoundWriters& writers) {
+  out.add(writers.array).add(static_cast<uint64_t>(writers.lines.size()));
+  for (const FoundWriters::Line& line : writers.lines) {
+    out.add(line.file).add(line.line);
+  }
+  out.add(static_cast<uint64_t>(writers.elements.size()));
+  for (const FoundWriters::Writer& writer : writers.elements) {
+    out.add(writer.line);
+    for (int i = 0; i < 3; ++i) {
+      out.add(writer.block[i]).add(writer.thread[i]);
+    }
+  }
+}
+FoundWriters read_writers(WireReader& in) {
+  FoundWriters writers;
+  in.read(writers.array);
+  writers.lines.resize(in.get<uint64_t>());
+  for (FoundWriters::Line& line : writers.lines) {
+    in.read(line.file);
+    in.read(line.line);
+  }
+  writers.elements.resize(in.get<uint64_t>());
+  for (FoundWriters::Writer& writer : writers.elements) {
+    in.read(writer.line);
+    for (int i = 0; i < 3; ++i) {
+      in.read(writer.block[i]);
+      in.read(writer.thread[i]);
+    }
+  }
+  return writers;
+}
 Found read_found(WireReader& in) {
   Found found;
   visit_found(found, reader_of(in));

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace binade::lab {
 
@@ -17,6 +18,7 @@ struct FoundSide {
   std::string past = {};  // "read", "wrote", ...
   std::string file = {};
   int32_t line = 0;             // 0: not known
+  int32_t column = 0;           // in bytes from 1; 0: not known
   std::string inner_file = {};  // the place in a helper that the line calls
   int32_t inner_line = 0;
   std::string block = {}, thread = {};  // "(1,0,0)"
@@ -74,6 +76,23 @@ struct FoundLaunch {
 };
 void write(WireWriter& out, const FoundLaunch& launch);
 FoundLaunch read_launch(WireReader& in);
+
+// The threads that wrote the elements of an output last.
+struct FoundWriters {
+  struct Line {
+    std::string file = {};
+    int32_t line = 0;
+  };
+  struct Writer {
+    uint32_t line = 0;  // 1 + an index of `lines`; 0: nobody wrote it
+    uint32_t block[3] = {0, 0, 0}, thread[3] = {0, 0, 0};
+  };
+  std::string array = {};
+  std::vector<Line> lines = {};
+  std::vector<Writer> elements = {};
+};
+void write(WireWriter& out, const FoundWriters& writers);
+FoundWriters read_writers(WireReader& in);
 
 // A finite number that became infinite.
 struct FoundNumber {

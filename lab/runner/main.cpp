@@ -1,6 +1,8 @@
-// The child process of the lab: PROGRAM PROBLEM RECORDS FIRST runs the problem's runs from number
-// FIRST on. It is linked with the user's translated kernels and one build of the executor.
+// The child process of the lab: PROGRAM PROBLEM RECORDS FIRST PART runs the problem's runs of a
+// part from number FIRST on. It is linked with the user's translated kernels and one build of the
+// executor.
 #include <binade/kernels/host/access_report.h>
+#include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/fault_signal.h>
 #include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/schedules.h>
@@ -96,6 +98,17 @@ class Arguments {
                                      buffers_[i]->bytes());
         emit(RecordKind::outputs,
              WireWriter().add(schedule).add(run_.arguments[i].name).add(bytes));
+      }
+    }
+  }
+  void emit_writers() const {
+    constexpr int64_t kMostElements = 32768;
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      const ProblemArgument& a = run_.arguments[i];
+      if (buffers_[i] != nullptr && a.is_output && a.count <= kMostElements) {
+        emit_found(RecordKind::writers,
+                   writers_of(a.name, buffers_[i]->data(), static_cast<size_t>(a.count),
+                              bytes_of(a.element)));
       }
     }
   }
@@ -203,6 +216,9 @@ void run_one(const Problem& problem, const ProblemRun& run) {
     std::fflush(stdout);
     arguments.check();
     arguments.emit_outputs(name);
+    if (run.writers && number == 1 && host::has_race_detector()) {
+      arguments.emit_writers();
+    }
     if (counts) {
       emit_counts();
     }
@@ -220,8 +236,8 @@ void run_one(const Problem& problem, const ProblemRun& run) {
 }
 
 int main_of(int argc, char** argv) {
-  if (argc != 4) {
-    std::fputs("expected PROBLEM RECORDS FIRST\n", stderr);
+  if (argc != 5) {
+    std::fputs("expected PROBLEM RECORDS FIRST PART\n", stderr);
     return 2;
   }
   std::ifstream in(argv[1], std::ios::binary);
@@ -235,6 +251,9 @@ int main_of(int argc, char** argv) {
   constexpr int kMostEndless = 2;  // runs with a thread that did not end; more would say the same
   int endless = 0;
   for (auto i = static_cast<size_t>(std::atoll(argv[3])); i < problem.runs.size(); ++i) {
+    if (problem.runs[i].part != static_cast<uint32_t>(std::atoll(argv[4]))) {
+      continue;
+    }
     current_run = static_cast<uint32_t>(i);
     run_one(problem, problem.runs[i]);
     endless += was_endless() ? 1 : 0;

@@ -7,7 +7,13 @@ std::string to_bytes(const Problem& problem) {
   WireWriter out;
   out.add(problem.step_limit).add(static_cast<uint64_t>(problem.runs.size()));
   for (const ProblemRun& run : problem.runs) {
-    out.add(run.shape).add(run.inputs).add(run.schedules).add(run.counts).add(run.sampled_blocks);
+    out.add(run.shape)
+        .add(run.inputs)
+        .add(run.schedules)
+        .add(run.counts)
+        .add(run.writers)
+        .add(run.sampled_blocks);
+    out.add(run.goes_on).add(run.part);
     out.add(static_cast<uint64_t>(run.arguments.size()));
     for (const ProblemArgument& a : run.arguments) {
       out.add(a.name).add(a.passing).add(a.element).add(a.is_output).add(a.count);
@@ -27,7 +33,10 @@ Problem problem_from(std::string_view bytes) {
     in.read(run.inputs);
     in.read(run.schedules);
     in.read(run.counts);
+    in.read(run.writers);
     in.read(run.sampled_blocks);
+    in.read(run.goes_on);
+    in.read(run.part);
     run.arguments.resize(in.get<uint64_t>());
     for (ProblemArgument& a : run.arguments) {
       in.read(a.name);

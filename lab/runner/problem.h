@@ -27,7 +27,10 @@ struct ProblemRun {
   std::vector<ProblemArgument> arguments = {};
   int32_t schedules = 1;        // 1: forward; 2: also reverse; 3: all
   bool counts = false;          // counts accesses, in the race build
+  bool writers = false;         // says who wrote the outputs, in the race build
   uint64_t sampled_blocks = 0;  // of each launch; 0: all
+  bool goes_on = false;         // in the process of the run before it: what that kept is seen
+  uint32_t part = 0;            // the child process that runs it
 };
 
 struct Problem {
@@ -48,6 +51,7 @@ enum class RecordKind : uint8_t {
   together,  // run, FoundTogether
   launch,    // run, FoundLaunch
   number,    // run, FoundNumber
+  writers,   // run, FoundWriters: after the first schedule, in the race build
   end,       // run
 };
 

@@ -1,5 +1,6 @@
 // The CUDA runtime of kernels in the lab: one device, on which every call has happened when it
 // returns. Memory of cudaMalloc() stands between guards.
+#include <binade/kernels/base/error.h>
 #include <binade/kernels/host/named_ranges.h>
 #include <binade/lab/device/runtime.h>
 #include <binade/lab/runner/events_internal.h>

@@ -133,6 +133,7 @@ uint64_t atomic_apply(void* address, size_t bytes, const AtomicOperands& operand
     host::fail_thread({host::FindingKind::misaligned, site}, "atomic at ", site,
                       ": the address is not a multiple of ", bytes);
   }
+  host::note_poll(x, site);
   host::check_address(address, bytes, "atomic", site);
   host::race::access(x, {address, bytes, host::race::Kind::atomic, x.current}, site);
   host::race::atomic_order(x, address);

@@ -182,6 +182,11 @@ std::optional<std::string> replace_include(const Rewriter& file, const Token& di
 
 std::string translate_part(const std::string& path, std::string_view source,
                            TranslationState& state) {
+  const size_t zero = source.find('\0');
+  if (zero != std::string_view::npos) {
+    throw SourceError(text(path, ":", 1 + std::count(source.begin(), source.begin() + zero, '\n'),
+                           ": a zero byte: this is no text"));
+  }
   state.result.files.push_back(path);
   Rewriter file(path, source);
   refuse_unsupported(file);

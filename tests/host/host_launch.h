@@ -1,6 +1,7 @@
 // Runs a kernel on the executor directly, without the fake CUDA runtime.
 #pragma once
 #include <binade/kernels/host/checks.h>
+#include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/primitives.h>
 
 namespace binade::kernels::host {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs binade kernel on files of CUDA C++ and compares what it found with what they say.
 
-check_kernels.py BINADE FOLDER [--only NAME]: every *.cu of the folder begins with "// case: NAME". A line that
+check_kernels.py BINADE FOLDER [--only NAME]: every *.cu below the folder begins with "// case: NAME". A line that
 ends in "//! KIND | ARRAY | GRAVITY" is wrong: a finding of the kind (the part "array" may be empty, gravity is
-wrong unless it says warning or performance) must name it, with a block and a thread. A file without such a line
+wrong unless it says warning or performance) must name it, with a block and a thread; a mark on a
+line of its own is about the whole file. A file without such a line
 is right: nothing may be found but hints about performance and warnings that "//? KIND" lines allow.
 Prints one line per file, and "N passed, N failed" at the end; the status is 1 if one failed.
 """
@@ -28,7 +29,7 @@ def marks_of(text):
     for number, line in enumerate(text.splitlines(), 1):
         if match := MARK.search(line):
             kind, array, gravity = (part.strip() if part else "" for part in match.groups())
-            yield number, kind, array, gravity or "wrong"
+            yield 0 if line.startswith("//!") else number, kind, array, gravity or "wrong"
 
 
 def alike(a, b):
@@ -39,7 +40,7 @@ def names(issue, number, kind, array):
     """Whether the issue is the one that a mark asks for."""
     if not alike(issue["kind"], kind) or array not in issue["array"]:
         return False
-    if kind == "cached output":
+    if kind == "cached output" or number == 0:
         return True
     sides = [side for side in (issue["first"], issue["second"]) if side]
     text = issue["headline"] + " " + " ".join(issue["details"])
@@ -55,8 +56,8 @@ def fault_of(binade, path):
     allowed = set(re.findall(r"//\? (.*)$", text, re.MULTILINE))
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        run = subprocess.run([binade, "kernel", path, "--case", case, "--json", report], capture_output=True,
-                             text=True, timeout=280)
+        run = subprocess.run([binade, "kernel", path, "--case", case, "--no-nvcc", "--json", report],
+                             capture_output=True, text=True, timeout=280)
         if not report.exists():
             return f"exit {run.returncode}: {run.stderr.strip()[:500]}"
         issues = json.loads(report.read_text())["issues"]
@@ -81,7 +82,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="files whose name contains one of these, separated by commas")
     options = parser.parse_args()
-    files = [path for path in sorted(options.folder.glob("*.cu"))
+    files = [path for path in sorted(options.folder.rglob("*.cu"))
              if any(part in path.name for part in options.only.split(","))]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -42,8 +42,8 @@ def fault_of(binade, step):
     said = re.sub(r"\n// *", " ", found[2])
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        run = subprocess.run([binade, "kernel", step, "--case", f"{step.parent.name}:{found[1]}", "--json", report],
-                             capture_output=True, text=True, timeout=280, check=False)
+        run = subprocess.run([binade, "kernel", step, "--case", f"{step.parent.name}:{found[1]}", "--no-nvcc",
+                              "--json", report], capture_output=True, text=True, timeout=280, check=False)
         if run.returncode:
             return f"exit {run.returncode}: {run.stdout}{run.stderr}"
         counted = counts_of(json.loads(report.read_text()), step)

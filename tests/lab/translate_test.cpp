@@ -1,4 +1,5 @@
 // The translator: what it rewrites, what it leaves alone, and what it refuses with which line.
+#include <binade/lab/source/subscript.h>
 #include <binade/lab/source/translate.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +135,34 @@ TEST(Translate, RefusesWithTheLine) {
   refuses("extern \"C\" void solve(float* y) {}\nextern \"C\" void solve(float* y, int n) {}",
           "a.cu:2: ", "a second solve()");
   refuses("int i;\n", "a.cu:1: ", "no extern \"C\"");
+}
+
+// The base of the index whose check has the place of `mark` in the line; "" for none.
+std::string base_at(const std::string& line, const std::string& mark, int dimensions = 1) {
+  const std::string source = "int a;\n" + line + "\n";
+  const auto found = subscript_at(source, 2, static_cast<int>(line.find(mark)) + 1, dimensions);
+  return found ? found->array + " " + found->base : "";
+}
+
+TEST(Subscript, OfAPlace) {
+  const std::string two = "y[i] = tile[r + b[0]][c] + pair.low[k] * sums[c];";
+  EXPECT_EQ(base_at(two, "] * sums"), "pair.low pair.low");  // g++: the closing bracket
+  EXPECT_EQ(base_at(two, "][c]"), "tile tile");
+  EXPECT_EQ(base_at(two, "] + pair"), "tile tile[r + b[0]]");
+  EXPECT_EQ(base_at(two, "]][c]"), "b b");
+  EXPECT_EQ(base_at(two, "tile", 2), "tile tile");  // clang++: the array
+  EXPECT_EQ(base_at(two, "tile", 1), "tile tile[r + b[0]]");
+  EXPECT_EQ(base_at(two, "sums"), "sums sums");
+  EXPECT_EQ(base_at("this->kept[i]", "]"), "this->kept this->kept");
+  EXPECT_EQ(base_at("(*p)[3] = f(x)[i];", "] = "), "");  // it has no name
+}
+
+TEST(Subscript, WithoutAPlaceTheOnlyOne) {
+  const auto only = subscript_at("f();\nkept[k] = 1;\n", 2, 0, 1);
+  ASSERT_TRUE(only.has_value());
+  EXPECT_EQ(only->array, "kept");
+  EXPECT_FALSE(subscript_at("kept[k] = x[k];\n", 1, 0, 1).has_value());
+  EXPECT_FALSE(subscript_at("", 3, 7, 1).has_value());
 }
 
 }  // namespace

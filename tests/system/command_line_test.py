@@ -22,7 +22,7 @@ FLAGS = {"doctor": ["--security", "--run"], "lens": ["--html"], "launch": ["-n",
                    "--sbatch", "--dry-run"],
          "ring-lens": ["--ranks", "--elements", "--deviation", "--seed", "--json"], "checksum": ["--verify", "--update"],
          "inspect": ["--verify"], "op-classes": [], "format": ["--value", "--decode", "--rounding", "--random"], "report": ["--html"], "diff": [], "runs": [], "watch": ["--interval", "--once"],
-         "kernel": ["--case", "--json", "--page", "--compiler", "--strict", "--no-counts"]}
+         "kernel": ["--case", "--json", "--page", "--compiler", "--strict", "--no-counts", "--no-nvcc"]}
 VALUES = ["1", "2", "3", "0", "-1", "010", "0x10", "1e3", "nan", "inf", "99999999999999999999", "", " ", "x", ODD, "\udcff", "=", "2,3", "2,,3", "[2,3]",
           "{array}", "a;b", "--mem=64G", "x" * 5000]
 PATHS = ["data", "run", "file", "nothing", "model.safetensors", "lens.jsonl", "", ".", "/dev/null", "/dev/full", "file/below", "fifo", ODD, "odd\nname",

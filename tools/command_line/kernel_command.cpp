@@ -25,6 +25,8 @@ void add_kernel(CLI::App& app, Command& chosen) {
   add_switch(command, "--strict", o->strict, "warnings and performance count as wrong: status 1");
   add_switch(command, "--watch", o->watch, "check again whenever the file changes");
   add_switch(command, "--no-counts", o->no_counts, "do not count accesses of memory");
+  add_switch(command, "--no-nvcc", o->no_nvcc,
+             "do not ask nvcc for registers, spills, occupancy and SASS counts");
   command->callback([o, &chosen] {
     check(o->page.empty() || o->page != o->json, "kernel: --json and --page name one file");
     chosen = *o;
