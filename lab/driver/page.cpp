@@ -31,7 +31,7 @@ std::string average(uint64_t a, uint64_t b) {
 }
 
 template <class Words>
-std::string joined(const Words& words, const char* separator) {
+std::string listed(const Words& words, const char* separator) {
   std::string all;
   for (const std::string& word : words) {
     all += (all.empty() ? "" : separator) + word;
@@ -45,7 +45,7 @@ std::string heading(const Report& report) {
       "<h1>", escaped(name), ": ",
       report.right() ? "<span class=\"good\">right</span>" : "<span class=\"bad\">wrong</span>",
       "</h1>\n<p class=\"soft\">case ", escaped(report.case_name), ", ", escaped(report.elements),
-      "; shapes ", joined(report.shapes, " "), "; inputs ", joined(report.inputs, ", "), ". ",
+      "; shapes ", listed(report.shapes, " "), "; inputs ", listed(report.inputs, ", "), ". ",
       report.runs, " results were compared, the largest error is ",
       page::short_number(report.worst_error), " of what is allowed",
       report.worst_at.empty() ? "" : " (" + escaped(report.worst_at) + ")");
@@ -76,10 +76,10 @@ std::string issue_part(const Issue& issue) {
     where = text(issue.found.count, " times");
   }
   if (!issue.shapes.empty()) {
-    where += (where.empty() ? "shapes " : ", shapes ") + joined(issue.shapes, " ");
+    where += (where.empty() ? "shapes " : ", shapes ") + listed(issue.shapes, " ");
   }
   if (!issue.inputs.empty()) {
-    where += "; inputs " + joined(issue.inputs, ", ");
+    where += "; inputs " + listed(issue.inputs, ", ");
   }
   if (!where.empty()) {
     out += "<p class=\"soft\">" + escaped(where) + "</p>";
@@ -209,7 +209,7 @@ std::string source_table(const Report& report, const std::string& source) {
                 "</td><td><code>", escaped(code), "</code>",
                 found.empty() ? std::string()
                               : text("<br><span class=\"note", bad ? " bad" : "", "\">",
-                                     escaped(joined(found, "; ")), "</span>"),
+                                     escaped(listed(found, "; ")), "</span>"),
                 "</td></tr>\n");
   }
   return out + "</table></div>\n";
