@@ -1,3 +1,4 @@
+#include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/wmma.h>
 #include <gtest/gtest.h>
 #include <tests/host/wmma_kernels.h>
