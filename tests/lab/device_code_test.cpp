@@ -4,7 +4,7 @@
 #include <binade/lab/driver/gpus_internal.h>
 #include <gtest/gtest.h>
 
-namespace binade::lab {
+namespace binade::lab::device_code_test {
 namespace {
 
 TEST(DeviceCode, ResourcesOfPtxas) {
@@ -99,4 +99,4 @@ TEST(DeviceCode, Residency) {
 }
 
 }  // namespace
-}  // namespace binade::lab
+}  // namespace binade::lab::device_code_test

@@ -33,7 +33,7 @@ struct LineNet : binade::nn::Module {
 
 }  // namespace
 
-namespace binade::train {
+namespace binade::train::op_lines_test {
 namespace {
 
 using kernels::SourceFrame;
@@ -138,4 +138,4 @@ TEST(OpLines, AreFunctionsWithoutDebugInformation) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::op_lines_test

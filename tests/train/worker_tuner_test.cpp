@@ -14,7 +14,7 @@
 #include "tests/data/fake_dataset.h"
 #include "tests/support/error_of.h"
 
-namespace binade::train {
+namespace binade::train::worker_tuner_test {
 namespace {
 
 struct PixelLinear : nn::Module {
@@ -152,4 +152,4 @@ TEST(WorkerPool, GivesWayToATrialOfTheEnvironment) {
 }
 
 }  // namespace
-}  // namespace binade::train
+}  // namespace binade::train::worker_tuner_test

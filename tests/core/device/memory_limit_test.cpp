@@ -6,7 +6,7 @@
 
 #include "tests/support/planted_groups.h"
 
-namespace binade {
+namespace binade::memory_limit_test {
 namespace {
 
 using testing::PlantedGroups;
@@ -47,4 +47,4 @@ TEST(ControlGroupRoom, VersionOneInAContainer) {
 }
 
 }  // namespace
-}  // namespace binade
+}  // namespace binade::memory_limit_test

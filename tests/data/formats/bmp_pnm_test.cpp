@@ -7,7 +7,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::bmp_pnm_test {
 namespace {
 
 using test::bytes_of;
@@ -148,4 +148,4 @@ TEST(BmpAndPnm, cuts) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::bmp_pnm_test

@@ -4,7 +4,7 @@
 
 #include "tests/data/test_files.h"
 
-namespace binade::data {
+namespace binade::data::header_sizes_test {
 namespace {
 
 using test::decode;
@@ -99,4 +99,4 @@ TEST(HeaderSizes, gif_has_no_more_codes_than_pixels) {
 }
 
 }  // namespace
-}  // namespace binade::data
+}  // namespace binade::data::header_sizes_test

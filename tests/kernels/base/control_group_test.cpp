@@ -8,7 +8,7 @@
 
 #include "tests/support/planted_groups.h"
 
-namespace binade::kernels {
+namespace binade::kernels::control_group_test {
 namespace {
 
 using testing::PlantedGroups;
@@ -163,4 +163,4 @@ TEST(ControlGroup, UsableCoresOfThisProcess) {
 }
 
 }  // namespace
-}  // namespace binade::kernels
+}  // namespace binade::kernels::control_group_test

@@ -18,7 +18,8 @@ extern "C" void solve(const float* x, float* y, int rows, int cols) {
   float* copy;
   size_t pitch;
   cudaMallocPitch((void**)&copy, &pitch, cols * sizeof(float), rows);
-  cudaMemcpy2D(copy, pitch, x, cols * sizeof(float), cols * sizeof(float), rows, cudaMemcpyDeviceToDevice);
+  cudaMemcpy2D(copy, pitch, x, cols * sizeof(float), cols * sizeof(float), rows,
+               cudaMemcpyDeviceToDevice);
   transpose<<<dim3((cols + 7) / 8, (rows + 7) / 8), dim3(8, 8)>>>(copy, pitch, y, rows, cols);
   cudaFree(copy);
 }

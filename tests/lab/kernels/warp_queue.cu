@@ -1,6 +1,7 @@
 // case: stencil
 
-// Lanes that leave early, ballots of those that stay, and a shared row that lanes of one warp pass on.
+// Lanes that leave early, ballots of those that stay, and a shared row that lanes of one warp pass
+// on.
 #include <cuda_runtime.h>
 
 __global__ void stencil(const float* x, float* y, int rows, int cols) {

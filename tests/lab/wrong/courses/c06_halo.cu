@@ -11,11 +11,13 @@ __global__ void stencil(const float* x, float* y, int rows, int cols) {
   };
   for (int i = threadIdx.y; i < 18; i += 16)
     for (int j = threadIdx.x; j < 18; j += 16)
-      tile[i][j] = at(int(blockIdx.y) * 16 + i - 1, int(blockIdx.x) * 16 + j - 1);  //! out of bounds | tile
+      tile[i][j] =
+          at(int(blockIdx.y) * 16 + i - 1, int(blockIdx.x) * 16 + j - 1);  //! out of bounds | tile
   __syncthreads();
   if (r < rows && c < cols) {
     const int i = threadIdx.y + 1, j = threadIdx.x + 1;
-    y[size_t(r) * cols + c] = (tile[i][j] + at(r - 1, c) + at(r + 1, c) + at(r, c - 1) + at(r, c + 1)) / 5;
+    y[size_t(r) * cols + c] =
+        (tile[i][j] + at(r - 1, c) + at(r + 1, c) + at(r, c - 1) + at(r, c + 1)) / 5;
   }
 }
 extern "C" void solve(const float* x, float* y, int rows, int cols) {

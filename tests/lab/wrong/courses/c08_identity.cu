@@ -1,7 +1,7 @@
 // case: softmax
 
-// The maximum begins at FLT_MIN, the smallest positive number, and not at the lowest one: rows of large negative
-// numbers vanish.
+// The maximum begins at FLT_MIN, the smallest positive number, and not at the lowest one: rows of
+// large negative numbers vanish.
 //! wrong numbers | y
 #include <cuda_runtime.h>
 
@@ -17,4 +17,6 @@ __global__ void softmax(const float* x, float* y, int cols) {
   for (int c = threadIdx.x; c < cols; c += 32)
     y[size_t(blockIdx.x) * cols + c] = expf(row[c] - m) / sum;
 }
-extern "C" void solve(const float* x, float* y, int rows, int cols) { softmax<<<rows, 32>>>(x, y, cols); }
+extern "C" void solve(const float* x, float* y, int rows, int cols) {
+  softmax<<<rows, 32>>>(x, y, cols);
+}

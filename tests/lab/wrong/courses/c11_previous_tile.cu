@@ -1,6 +1,7 @@
 // case: gemm
 
-// The tile of the next step is loaded while other threads still multiply by that of the step before.
+// The tile of the next step is loaded while other threads still multiply by that of the step
+// before.
 #include <cuda_runtime.h>
 
 constexpr int kTile = 8;
@@ -20,5 +21,6 @@ __global__ void gemm(const float* a, const float* b, float* y, int m, int n, int
     y[size_t(row) * n + col] = sum;
 }
 extern "C" void solve(const float* a, const float* b, float* y, int m, int n, int k) {
-  gemm<<<dim3((n + kTile - 1) / kTile, (m + kTile - 1) / kTile), dim3(kTile, kTile)>>>(a, b, y, m, n, k);
+  gemm<<<dim3((n + kTile - 1) / kTile, (m + kTile - 1) / kTile), dim3(kTile, kTile)>>>(a, b, y, m,
+                                                                                       n, k);
 }
