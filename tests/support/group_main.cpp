@@ -18,25 +18,42 @@ std::string program_of(const testing::TestInfo& test) {
   return below.substr(0, below.find('/')) + "_" + std::filesystem::path(below).stem().string();
 }
 
-// Leaves out the tests of all other sources. Returns the number of the rest.
+void append(std::string& names, const std::string& name) {
+  names += (names.empty() ? "" : ":") + name;
+}
+
+// Selects the tests of the program's source; a filter of the command line selects among them.
+// Returns their number.
 int select(const std::string& program) {
   int selected = 0;
-  std::string others;
+  std::string own, others;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i) {
     const testing::TestSuite& suite = *all.GetTestSuite(i);
+    const int before = selected;
+    std::string own_tests, other_tests;
     for (int k = 0; k < suite.total_test_count(); ++k) {
       const testing::TestInfo& test = *suite.GetTestInfo(k);
-      if (program_of(test) == program) {
-        ++selected;
-      } else {
-        others += std::string(":") + test.test_suite_name() + "." + test.name();
-      }
+      const bool is_own = program_of(test) == program;
+      selected += is_own;
+      append(is_own ? own_tests : other_tests, std::string(suite.name()) + "." + test.name());
+    }
+    const int count = selected - before;
+    const std::string whole = std::string(suite.name()) + ".*";
+    if (count > 0) {
+      append(own, count == suite.total_test_count() ? whole : own_tests);
+    }
+    if (count < suite.total_test_count()) {
+      append(others, count == 0 ? whole : other_tests);
     }
   }
   std::string filter = testing::GTEST_FLAG(filter);
-  filter += filter.find('-') == std::string::npos ? "-" : ":";
-  testing::GTEST_FLAG(filter) = filter + others.substr(others.empty() ? 0 : 1);
+  if (filter == "*") {
+    filter = own;
+  } else {
+    filter += (filter.find('-') == std::string::npos ? "-" : ":") + others;
+  }
+  testing::GTEST_FLAG(filter) = filter;
   return selected;
 }
 
