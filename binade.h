@@ -61,6 +61,7 @@
 #include <binade/nn/callable.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
+#include <binade/nn/format_histories.h>
 #include <binade/nn/freeze_others.h>
 #include <binade/nn/gpt2.h>
 #include <binade/nn/init.h>

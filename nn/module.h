@@ -36,10 +36,6 @@
 #include <optional>
 #include <utility>
 
-namespace binade {
-class SimulatedFormats;
-}
-
 namespace binade::nn {
 
 struct ParameterTraits {
@@ -122,12 +118,6 @@ class Module {
   // As state(), but a parameter with an f32 master is given as the master: the values before
   // rounding. load_state() of the result restores both exactly.
   NamedTensors exact_state() const;
-  // What the delayed scales of simulated formats remember below this module
-  // (core/precision/simulated_formats.h); copies, empty without such scales. It is not part of
-  // state(), since the weights mean the same without it. The second call replaces all of it: what
-  // is not named begins empty. Throws, and changes nothing, if a tensor has another form.
-  NamedTensors format_histories() const;
-  void load_format_histories(const NamedTensors& histories);
 
   // Moves every parameter and buffer towards the source: value += tau (source - value); integer
   // buffers are copied. For target networks and averages of weights. The update is computed and
@@ -274,8 +264,6 @@ class Module {
   void to_dtype(DType dtype);
   void convert(Device device, DType wide, const Precision& precision);
   DType wanted_dtype(const Shared& parameter, const std::string& path) const;
-  std::vector<std::shared_ptr<const SimulatedFormats>> delayed_formats() const;
-  void renew_format_histories();  // those of other modules stay as they are
   bool arena_is_current() const;
   void build_arena();
   void leave_arena();

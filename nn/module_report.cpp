@@ -2,11 +2,13 @@
 #include <binade/core/observe/text_table_internal.h>
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <typeinfo>
@@ -86,6 +88,19 @@ std::string ModuleReport::describe() const {
 }
 
 // The policy and its rules, module by module.
+std::vector<std::shared_ptr<const SimulatedFormats>> ModuleReport::delayed_formats() const {
+  std::vector<std::shared_ptr<const SimulatedFormats>> all;
+  module_.walk("", [&](const std::string&, const Module& module) {
+    const auto rules = module.precision_ ? module.precision_->rules : nullptr;
+    const auto formats = rules ? rules->formats() : nullptr;
+    const bool is_new = std::find(all.begin(), all.end(), formats) == all.end();
+    if (formats && formats->has_delayed() && is_new) {
+      all.push_back(formats);
+    }
+  });
+  return all;
+}
+
 std::string ModuleReport::explain_precision() const {
   const Precision precision = module_.precision_.value_or(Precision::full());
   std::vector<std::vector<std::string>> cells{{"module", "parameters", "stored", "masters"}};

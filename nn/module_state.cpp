@@ -2,6 +2,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/core/precision/simulated_formats.h>
+#include <binade/nn/format_histories.h>
 #include <binade/nn/module.h>
 #include <binade/nn/module_walk_internal.h>
 
@@ -245,69 +246,6 @@ std::string Module::differs_from(const Module& other) const {
   return {};
 }
 
-// delayed scales ----------------------------------------------------------------------------------
-
-// The simulated formats below this module that have delayed scales, each once.
-std::vector<std::shared_ptr<const SimulatedFormats>> Module::delayed_formats() const {
-  std::vector<std::shared_ptr<const SimulatedFormats>> all;
-  walk("", [&](const std::string&, const Module& module) {
-    const auto& rules = module.precision_ ? module.precision_->rules : nullptr;
-    const auto formats = rules ? rules->formats() : nullptr;
-    if (formats && formats->has_delayed() &&
-        std::find(all.begin(), all.end(), formats) == all.end()) {
-      all.push_back(formats);
-    }
-  });
-  return all;
-}
-
-// Names begin with the number of the formats and a slash.
-NamedTensors Module::format_histories() const {
-  NamedTensors all;
-  const auto formats = delayed_formats();
-  for (size_t i = 0; i < formats.size(); ++i) {
-    for (auto& [name, largest] : formats[i]->histories()) {
-      all.emplace_back(text(i, "/", name), std::move(largest));
-    }
-  }
-  return all;
-}
-
-void Module::load_format_histories(const NamedTensors& histories) {
-  const auto formats = delayed_formats();
-  const NamedTensors before = format_histories();
-  const auto set_all = [&formats](const NamedTensors& given) {
-    for (size_t i = 0; i < formats.size(); ++i) {
-      const std::string prefix = text(i, "/");
-      NamedTensors own;
-      for (const auto& [name, largest] : given) {
-        if (name.starts_with(prefix)) {
-          own.emplace_back(name.substr(prefix.size()), largest);
-        }
-      }
-      formats[i]->set_histories(own);
-    }
-  };
-  try {
-    set_all(histories);
-  } catch (...) {
-    set_all(before);
-    throw;
-  }
-}
-
-void Module::renew_format_histories() {
-  std::map<const PrecisionRules*, Precision> renewed;
-  walk("", [&](const std::string&, Module& module) {
-    if (module.precision_ && module.precision_->rules) {
-      const auto [found, is_new] =
-          renewed.try_emplace(module.precision_->rules.get(), Precision::full());
-      found->second = is_new ? with_new_histories(*module.precision_) : found->second;
-      module.precision_->rules = found->second.rules;
-    }
-  });
-}
-
 void copy_module(const Module& from, Module& to) {
   check(&from.root() != &to && !to.parent_, "clone: make() returned ",
         to.parent_ ? "a part of another module" : "the module itself", ", expected a new module");
@@ -318,12 +256,18 @@ void copy_module(const Module& from, Module& to) {
   std::vector<const Module*> sources;
   from.walk("", [&](const std::string&, const Module& module) { sources.push_back(&module); });
   size_t next = 0;
-  std::map<const TensorData*, Tensor> moved;  // a tied parameter stays one
+  std::map<const TensorData*, Tensor> moved;                           // a tied parameter stays one
+  std::map<std::shared_ptr<const PrecisionRules>, Precision> renewed;  // histories of its own
   to.walk("", [&](const std::string&, Module& module) {
     const Module& source = *sources[next++];
     module.training_ = source.training_;
     module.allow_unregistered_ = source.allow_unregistered_;
     module.precision_ = source.precision_;
+    if (source.precision_ && source.precision_->rules) {
+      const auto [own, is_new] = renewed.try_emplace(source.precision_->rules, Precision::full());
+      own->second = is_new ? with_new_histories(*source.precision_) : own->second;
+      module.precision_->rules = own->second.rules;
+    }
     module.wide_ = source.wide_;
     for (size_t i = 0; i < module.own_parameters_.size(); ++i) {
       Module::OwnParameter& own = *module.own_parameters_[i];
@@ -340,8 +284,7 @@ void copy_module(const Module& from, Module& to) {
       *module.own_buffers_[i].second = copy_of(*source.own_buffers_[i].second);
     }
   });
-  to.renew_format_histories();
-  to.load_format_histories(from.format_histories());
+  load_format_histories(to, format_histories(from));
   to.build_arena();
   for (const Module::Shared& parameter : from.shared_parameters()) {
     if (!parameter.members[0].own->trainable) {

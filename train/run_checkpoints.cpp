@@ -2,6 +2,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/identity.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/bad_loss_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_checkpoints_internal.h>
@@ -71,12 +72,12 @@ void RunCheckpoints::load(const Resumed& all) {
                       host_copies(phase->optimizer->state_tensors())});
   }
   const NamedTensors model_before = host_copies(parts_.model.state());
-  const NamedTensors scales_before = parts_.model.format_histories();
+  const NamedTensors scales_before = nn::format_histories(parts_.model);
   try {
     load_now(all);
   } catch (...) {
     parts_.model.load_state(model_before);
-    parts_.model.load_format_histories(scales_before);
+    nn::load_format_histories(parts_.model, scales_before);
     for (size_t i = 0; i < before.size(); ++i) {
       const Phase& phase = *parts_.phases[i];
       phase.optimizer->load_state(before[i].moments, before[i].optimizer);  // masters too
@@ -112,7 +113,8 @@ void RunCheckpoints::load_now(const Resumed& all) {
   }
   parts_.model.load_state(all.model);
   const NamedTensors own = with_prefix(all.scales, Ranks::prefix(ranks_.rank()));
-  parts_.model.load_format_histories(own.empty() ? with_prefix(all.scales, Ranks::prefix(0)) : own);
+  nn::load_format_histories(parts_.model,
+                            own.empty() ? with_prefix(all.scales, Ranks::prefix(0)) : own);
   for (const auto& phase : parts_.phases) {
     phase->optimizer->load_state(
         phase->name.empty() ? all.optimizer : with_prefix(all.optimizer, phase->name + "/"),
@@ -151,7 +153,7 @@ StateParts RunCheckpoints::tensors() const {
   if (parts_.ema) {
     parts.push_back({kEmaFile, parts_.ema->state()});
   }
-  if (NamedTensors scales = ranks_.collect(parts_.model.format_histories()); !scales.empty()) {
+  if (NamedTensors scales = ranks_.collect(nn::format_histories(parts_.model)); !scales.empty()) {
     parts.push_back({kScalesFile, std::move(scales)});
   }
   return parts;

@@ -9,6 +9,7 @@
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
+#include <binade/core/precision/format_calls_internal.h>
 #include <binade/core/precision/simulated_formats.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
@@ -243,6 +244,7 @@ void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
           seed.gradient.sizes(), ", expected ", seed.root.sizes(), ", the shape of the tensor");
   }
   const PhaseSpan phase("backward");
+  FormatCalls::note_backward();
   BackwardRun run(options);
   for (const Seed& seed : seeds) {
     Edge edge(seed.root.history());

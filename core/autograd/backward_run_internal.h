@@ -38,7 +38,6 @@ class BackwardRun {
         outer_(std::exchange(detail::thread_state.run, this)) {
     static std::atomic<uint32_t> next{1};
     id_ = next.fetch_add(1, std::memory_order_relaxed);
-    ++detail::thread_state.backwards;
   }
   ~BackwardRun() {  // after an exception: leave no half-summed gradient behind
     for (Entry& entry : heap_) {

@@ -4,6 +4,7 @@
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/timeline.h>
+#include <binade/core/precision/format_calls_internal.h>
 #include <binade/core/tensor/create.h>
 
 #include <algorithm>
@@ -93,6 +94,7 @@ std::vector<Tensor> detail::grad_of(std::span<const Tensor> outputs, std::span<c
                                     const GradOptions& options, std::span<const Tensor> boundary) {
   GradTargets targets(outputs, inputs, boundary);
   const PhaseSpan phase("backward");
+  FormatCalls::note_backward();
   BackwardRun run({.retain_graph = options.retain_graph, .create_graph = options.create_graph},
                   &targets);
   for (size_t i = 0; i < outputs.size(); ++i) {

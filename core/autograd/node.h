@@ -62,7 +62,6 @@ class Node {
   bool hooked = false,
        traced = false;    // known to core/autograd/hooks.cpp, core/observe/graph_growth.cpp
   bool owned = false;     // a leaf with an owner
-  bool argument = false;  // a leaf that recompute() made: no parameter
   uint64_t sequence = 0;  // newer than all inputs: the order of backward is reversed program order
   const Op* op;           // null for leaves
   Tensor grad;            // slot: the gradient collected so far in this backward

@@ -29,7 +29,7 @@ struct Circumstances {
  private:
   static std::optional<FormatCalls> calls_now() {
     const PrecisionScope* scope = detail::thread_state.precision;
-    return scope && scope->calls ? std::optional(*scope->calls) : std::nullopt;
+    return scope ? FormatCalls::of(*scope) : std::nullopt;
   }
 };
 
@@ -41,7 +41,9 @@ class Again {
         precision_(then.precision),
         label_(then.label),
         scales_(*then.scales) {
-    precision_.calls = then.calls ? new FormatCalls(then.calls->resumed()) : nullptr;
+    if (then.calls) {
+      FormatCalls::in(precision_) = then.calls->resumed();
+    }
   }
   ~Again() {
     generator() = random_;
@@ -89,7 +91,7 @@ Tensor argument(const Tensor& x, bool wanted) {
   if (!x.requires_grad()) {
     if (wanted) {
       y.require_grad();
-      y.history()->argument = true;
+      y.history()->op = &kArgument;  // no parameter
     }
     return y;
   }

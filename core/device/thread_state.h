@@ -10,7 +10,6 @@ class BackwardRun;
 class HostSyncGuard;
 class ObserverScope;
 struct PrecisionScope;
-struct ScaleTape;
 
 namespace detail {
 
@@ -37,12 +36,9 @@ struct ThreadState {
   const void* module = nullptr;  // the nn::Module whose forward runs (nn/module.h)
   uint64_t clock = 0;            // Lamport clock of recorded ops
   int64_t live_nodes = 0;        // recorded less destroyed on this thread
-  uint64_t backwards = 0;        // begun on this thread
   Node* doomed = nullptr;        // nodes that wait for iterative destruction
   BackwardRun* run = nullptr;    // the backward in progress on this thread
   const PrecisionScope* precision = nullptr;  // null: full precision
-  // Delayed scales of a recomputed function (core/precision/format_calls_internal.h).
-  ScaleTape *kept_scales = nullptr, *taken_scales = nullptr;
   HostSyncGuard* syncs = nullptr;
   ObserverScope* observers = nullptr;  // who looks at every op (core/observe/observer.h)
 };

@@ -1,6 +1,5 @@
 #include <binade/core/device/graph.h>
 #include <binade/core/precision/cast_cache_internal.h>
-#include <binade/core/precision/format_calls_internal.h>
 #include <binade/core/precision/precision.h>
 #include <binade/kernels/base/stream.h>
 
@@ -46,10 +45,7 @@ int64_t CastCache::bytes() const {
   return sum;
 }
 
-void PrecisionScope::drop_caches() noexcept {
-  delete std::exchange(cache, nullptr);
-  delete std::exchange(calls, nullptr);
-}
+void PrecisionScope::drop_cache() noexcept { delete std::exchange(cache, nullptr); }
 
 CastCacheStats cast_cache_stats() {
   const PrecisionScope* scope = detail::thread_state.precision;

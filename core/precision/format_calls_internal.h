@@ -1,10 +1,12 @@
 // What gives every call of a contraction delayed scales of its own, also in a function that
 // recompute() runs twice (internal to core; core/precision/simulated_formats.h).
 #pragma once
+#include <binade/core/precision/precision.h>
 #include <binade/core/tensor/tensor.h>
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,12 @@ namespace binade {
 // stand around a whole training loop.
 class FormatCalls {
  public:
+  // Those of a scope: the first makes them where there are none.
+  static FormatCalls& in(const PrecisionScope& scope);
+  static std::optional<FormatCalls> of(const PrecisionScope& scope);
+  // Says that this thread begins a backward.
+  static void note_backward();
+
   int64_t begin(uint32_t module, std::string_view op);
   // The number of the call that began last.
   int64_t current(uint32_t module, std::string_view op) const;
@@ -24,8 +32,10 @@ class FormatCalls {
   FormatCalls resumed() const;
 
  private:
+  static uint64_t backwards();
+
   std::map<std::pair<uint32_t, std::string>, int64_t> count_;
-  uint64_t backwards_ = detail::thread_state.backwards;
+  uint64_t backwards_ = backwards();
 };
 
 // The delayed scales of a function, in the order of their use.
@@ -38,11 +48,11 @@ struct ScaleTape {
 // without recording too.
 class KeptScales {
  public:
-  explicit KeptScales(ScaleTape& tape)
-      : before_(std::exchange(detail::thread_state.kept_scales, &tape)) {}
-  ~KeptScales() { detail::thread_state.kept_scales = before_; }
+  explicit KeptScales(ScaleTape& tape);
+  ~KeptScales();
   KeptScales(const KeptScales&) = delete;
   KeptScales& operator=(const KeptScales&) = delete;
+  static ScaleTape* of_thread();  // null: none exists
 
  private:
   ScaleTape* before_;
@@ -52,13 +62,11 @@ class KeptScales {
 // are.
 class TakenScales {
  public:
-  explicit TakenScales(ScaleTape& tape)
-      : before_(std::exchange(detail::thread_state.taken_scales, &tape)) {
-    tape.next = 0;
-  }
-  ~TakenScales() { detail::thread_state.taken_scales = before_; }
+  explicit TakenScales(ScaleTape& tape);
+  ~TakenScales();
   TakenScales(const TakenScales&) = delete;
   TakenScales& operator=(const TakenScales&) = delete;
+  static ScaleTape* of_thread();  // null: none exists
 
  private:
   ScaleTape* before_;

@@ -1,4 +1,5 @@
 #include <binade/core/precision/format_scheme.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/printable.h>
 

@@ -51,20 +51,12 @@ std::string to_string(const FormatScheme& scheme);
 // none, tensor or delayed: the scales that a flag can ask for.
 FormatScaling parse_format_scaling(const std::string& name);
 
-// How sums are rounded: in accumulated_matmul() (core/ops/format.h), and in ops of a model by
-// AccumulationRule (core/precision/simulated_formats.h).
+// How sums are rounded in accumulated_matmul() (core/ops/format.h).
 struct Accumulation {
   NumberFormat format;  // of the accumulators
   kernels::SumOrder order = kernels::SumOrder::sequential;
   int64_t chunk = 64;  // of SumOrder::chunks
   Rounding rounding = Rounding::nearest_even;
-
-  bool operator==(const Accumulation&) const = default;
 };
-
-// A number format, then words after slashes: sequential, pairwise, kahan, chunks or chunks=N; and
-// nearest, toward-zero or stochastic. "f16", "f16/chunks=64", "bf16/kahan/stochastic".
-Accumulation accumulation(const std::string& text);
-std::string to_string(const Accumulation& sum);  // that accumulation() reads back
 
 }  // namespace binade

@@ -21,7 +21,6 @@ namespace binade {
 
 struct PrecisionRule;
 class CastCache;
-class FormatCalls;
 class PrecisionRules;
 class Tensor;
 
@@ -104,8 +103,8 @@ struct PrecisionScope {
   }
   ~PrecisionScope() {
     detail::thread_state.precision = before;
-    if (cache || calls) [[unlikely]] {
-      drop_caches();
+    if (cache) [[unlikely]] {
+      drop_cache();
     }
   }
   PrecisionScope(const PrecisionScope&) = delete;
@@ -114,11 +113,10 @@ struct PrecisionScope {
   Precision precision;
   const PrecisionScope* before;
   const PrecisionScope* root;
-  mutable CastCache* cache = nullptr;    // of the root; created at the first cast of a parameter
-  mutable FormatCalls* calls = nullptr;  // created at the first op with a delayed scale
+  mutable CastCache* cache = nullptr;  // of the root; created at the first cast of a parameter
 
  private:
-  void drop_caches() noexcept;
+  void drop_cache() noexcept;
 };
 
 // The casts that the outermost scope of this thread caches now.

@@ -61,7 +61,8 @@ void check_sums(const AccumulationRule& rule) {
 
 bool is_weight(const Tensor& x) {
   const Ref<Node>& node = x.history();
-  return node && !node->argument ? node->leaf : x.handle()->storage->parent && !x.handle().unique();
+  const bool is_argument = node && node->leaf && node->op != nullptr;  // of recompute()
+  return node && !is_argument ? node->leaf : x.handle()->storage->parent && !x.handle().unique();
 }
 
 }  // namespace
@@ -87,10 +88,7 @@ int64_t SimulatedFormats::begin_call(const Op& op, const PrecisionScope& scope) 
   if (!has_delayed()) {
     return 0;
   }
-  if (!scope.calls) {
-    scope.calls = new FormatCalls;
-  }
-  return scope.calls->begin(module, op.name);
+  return FormatCalls::in(scope).begin(module, op.name);
 }
 
 NamedTensors SimulatedFormats::histories() const { return histories_->tensors(); }
@@ -101,23 +99,22 @@ void SimulatedFormats::set_histories(const NamedTensors& tensors) const {
 // The scale of an operand: from a recomputed function's first run, or from the history.
 Tensor SimulatedFormats::delayed_scale(const Tensor& x, const FormatScheme& scheme,
                                        const Place& place) const {
-  detail::ThreadState& thread = detail::thread_state;
   if (place.is_output) {
     return histories_->next_scale(x.detach(), scheme, place, true);
   }
   Tensor scale;
-  if (thread.taken_scales) {
-    ScaleTape& tape = *thread.taken_scales;
+  if (ScaleTape* const taken = TakenScales::of_thread()) {
+    ScaleTape& tape = *taken;
     check(tape.next < tape.scales.size(),
           "recompute: the function ran more contractions in backward than before, expected the "
           "same both times");
     scale = tape.scales[tape.next++];
   } else {
-    const bool notes = thread.grad_enabled || thread.kept_scales;
+    const bool notes = grad_enabled() || KeptScales::of_thread();
     scale = histories_->next_scale(x.detach(), scheme, place, notes);
   }
-  if (thread.kept_scales != nullptr) {
-    thread.kept_scales->scales.push_back(scale);
+  if (ScaleTape* const kept = KeptScales::of_thread()) {
+    kept->scales.push_back(scale);
   }
   return scale;
 }
@@ -166,7 +163,8 @@ void detail::simulate_gradient(Node& node, int output) {
       node.op->op_class != OpClass::contraction) {
     return;
   }
-  const int64_t call = scope->calls ? scope->calls->current(node.label, node.name()) : 0;
+  const std::optional<FormatCalls> calls = FormatCalls::of(*scope);
+  const int64_t call = calls ? calls->current(node.label, node.name()) : 0;
   add_hook(node, [formats = rules->formats(), &node, call, output](Tensor& gradient) {
     gradient = formats->rounded_gradient(node, call, output, gradient);
   });

@@ -29,6 +29,15 @@ namespace binade {
 
 class Node;
 
+// A number format, then words after slashes: sequential, pairwise, kahan, chunks or chunks=N; and
+// nearest, toward-zero or stochastic. "f16", "f16/chunks=64", "bf16/kahan/stochastic".
+Accumulation accumulation(const std::string& text);
+std::string to_string(const Accumulation& sum);  // that accumulation() reads back
+inline bool operator==(const Accumulation& a, const Accumulation& b) {
+  return a.format == b.format && a.order == b.order && a.chunk == b.chunk &&
+         a.rounding == b.rounding;
+}
+
 // The ops of a module whose sums are rounded at every addition, forward and backward.
 struct AccumulationRule {
   // One of summed_ops(), or a pattern that only those match: "*mm". Empty: every contraction; one
@@ -62,7 +71,7 @@ std::string to_string(const FormatSchemes& schemes);
 // it came before in this forward of the module. A history begins empty. A forward that is not
 // recorded for backward, as in an evaluation, reads the histories and leaves them as they are; an
 // operand without one then takes the scale of its own largest magnitude. nn::Module::to() gives a
-// model histories of its own, and checkpoints have them (nn::Module::format_histories()). Delayed
+// model histories of its own, and checkpoints have them (nn::format_histories()). Delayed
 // scales cannot be recorded as a CUDA graph.
 Precision with_formats(const Precision& precision, const FormatSchemes& schemes);
 FormatSchemes formats_of(const Precision& precision);

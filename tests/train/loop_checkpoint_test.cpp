@@ -61,8 +61,8 @@ TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
   const TemporaryDirectory directory;
   Loop whole(5, precision);
   whole.run(directory / "whole");
-  EXPECT_FALSE(whole.model->format_histories().empty());
-  EXPECT_TRUE(whole.target->format_histories().empty());  // another model, which did not run
+  EXPECT_FALSE(nn::format_histories(*whole.model).empty());
+  EXPECT_TRUE(nn::format_histories(*whole.target).empty());  // another model, which did not run
   for (const int64_t died_after : {2, 5, 12, 17}) {
     const std::string path = directory / text("run-", died_after);
     Loop(5, precision).run(path, died_after);
@@ -75,11 +75,11 @@ TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
   }
   // A load that fails changes none; one of an older checkpoint empties them.
   const std::string hash = state_hash(whole.parts());
-  NamedTensors bad = whole.model->format_histories();
+  NamedTensors bad = nn::format_histories(*whole.model);
   bad.emplace_back("0/nonsense", ones({1}));
-  EXPECT_THROW(whole.model->load_format_histories(bad), Error);
+  EXPECT_THROW(nn::load_format_histories(*whole.model, bad), Error);
   EXPECT_EQ(state_hash(whole.parts()), hash);
-  whole.model->load_format_histories({});
+  nn::load_format_histories(*whole.model, {});
   EXPECT_NE(state_hash(whole.parts()), hash);
 }
 

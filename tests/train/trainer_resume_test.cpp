@@ -3,6 +3,7 @@
 // forms.
 #include <binade/core/io/crc32c.h>
 #include <binade/core/precision/simulated_formats.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
@@ -137,7 +138,7 @@ TEST(Resume, ACheckpointWithoutDelayedScalesIsTaken) {
   });
   FullRun resumed(run, true, setup);
   EXPECT_TRUE(resumed.trainer->resumed());
-  EXPECT_TRUE(resumed.model->format_histories().empty());
+  EXPECT_TRUE(nn::format_histories(*resumed.model).empty());
   EXPECT_TRUE(resumed.fit());
   EXPECT_NE(record_of(run, resumed), expected);  // so they count
   const TemporaryDirectory plain;

@@ -20,7 +20,7 @@ struct StatePart {
   NamedTensors tensors;
 };
 using StateParts = std::vector<StatePart>;
-// A file of this name ending holds what delayed scales remember (Module::format_histories()).
+// A file of this name ending holds what delayed scales remember (nn::format_histories()).
 inline constexpr const char* kScalesFile = "scales.safetensors";
 // The files that a store writes. REQUIRES: the parts outlive them.
 std::vector<CheckpointFile> checkpoint_files(const StateParts& parts);

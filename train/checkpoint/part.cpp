@@ -1,5 +1,6 @@
 #include <binade/core/tensor/create.h>
 #include <binade/data/loader.h>
+#include <binade/nn/format_histories.h>
 #include <binade/nn/module.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/plateau.h>
@@ -19,15 +20,15 @@ class SavedModel : public PartObject {
   explicit SavedModel(nn::Module& model)
       : PartObject("model", &model, Order::model), model_(model) {}
   PartContent save() const override {
-    return {.tensors = model_.exact_state(), .scales = model_.format_histories()};
+    return {.tensors = model_.exact_state(), .scales = nn::format_histories(model_)};
   }
   void load(const PartContent& content, const PartLoad&) override {
-    const NamedTensors before = model_.format_histories();
-    model_.load_format_histories(content.scales);
+    const NamedTensors before = nn::format_histories(model_);
+    nn::load_format_histories(model_, content.scales);
     try {
       model_.load_state(content.tensors);
     } catch (...) {
-      model_.load_format_histories(before);
+      nn::load_format_histories(model_, before);
       throw;
     }
   }

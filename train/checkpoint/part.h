@@ -50,7 +50,7 @@ class CheckpointPart {
  public:
   // Not explicit: save_checkpoint(path, model, adam, scaler). REQUIRES: the object outlives the
   // part. A model is saved with its values (masters where there are some), buffers and what delayed
-  // scales remember (Module::format_histories(), under several ranks that of rank 0), an optimizer
+  // scales remember (nn::format_histories(), under several ranks that of rank 0), an optimizer
   // with masters, moments, rates and counts. Generator: generator() of this thread, or your own.
   CheckpointPart(nn::Module& model) : CheckpointPart("", model) {}                    // NOLINT
   CheckpointPart(optim::Optimizer& optimizer) : CheckpointPart("", optimizer) {}      // NOLINT

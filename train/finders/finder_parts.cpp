@@ -1,6 +1,7 @@
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/checkpoint/host_snapshot_internal.h>
 #include <binade/train/finders/finder_parts.h>
 
@@ -40,7 +41,7 @@ struct StateSnapshot::Kept {
 StateSnapshot::StateSnapshot(const FinderParts& parts)
     : parts_(parts), kept_(std::make_unique<Kept>()) {
   kept_->model = copies(parts.model.exact_state());
-  kept_->scales = parts.model.format_histories();
+  kept_->scales = nn::format_histories(parts.model);
   kept_->optimizer = copies(parts.optimizer.state_tensors());
   kept_->scalars = parts.optimizer.state_scalars();
   if (parts.scaler) {
@@ -61,7 +62,7 @@ StateSnapshot::~StateSnapshot() {
 void StateSnapshot::restore() {
   parts_.optimizer.zero_grad();
   parts_.model.load_state(kept_->model);
-  parts_.model.load_format_histories(kept_->scales);
+  nn::load_format_histories(parts_.model, kept_->scales);
   parts_.optimizer.load_state(kept_->optimizer, kept_->scalars);
   if (parts_.scaler) {
     parts_.scaler->load_state(kept_->scaler);

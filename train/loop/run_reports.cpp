@@ -3,6 +3,7 @@
 #include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/base/math_mode.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/bad_loss_internal.h>
 #include <binade/train/loop/named_values_internal.h>
 #include <binade/train/model_file.h>
@@ -99,7 +100,7 @@ std::string TrainerRun::hash_of_state() const {
       all.emplace_back("ema." + name, average);
     }
   }
-  for (const auto& [name, largest] : parts_.model.format_histories()) {
+  for (const auto& [name, largest] : nn::format_histories(parts_.model)) {
     all.emplace_back("scales." + name, largest);
   }
   return ranks_.is_root() ? state_hash(all) : std::string();

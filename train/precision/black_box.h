@@ -35,7 +35,7 @@ struct BlackBox {
   Precision precision = {};
   std::vector<bool> modes = {};          // Module::training_modes()
   NamedTensors stored = {}, exact = {};  // Module::state() and exact_state(), on the CPU
-  NamedTensors scales = {};              // Module::format_histories() before the step
+  NamedTensors scales = {};              // nn::format_histories() before the step
   std::vector<StepBatch> batches = {};
   std::vector<std::string> stale = {};
   std::string gradients = {};  // state_hash() of the step's gradients, as they were stored

@@ -1,5 +1,6 @@
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/precision/black_box.h>
 
 #include <bit>
@@ -43,7 +44,7 @@ Restored restore(const BlackBox& box, const MakeModel& make, Device device,
   model.to(device, precision);
   model.load_state(box.exact);
   take_stored_bits(model, box);
-  model.load_format_histories(box.scales);
+  nn::load_format_histories(model, box.scales);
   check(model.training_modes().size() == box.modes.size(), "black box: got a model of ",
         model.training_modes().size(), " modules, expected the recorded one of ", box.modes.size());
   model.set_training_modes(box.modes);

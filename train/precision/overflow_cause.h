@@ -45,7 +45,7 @@ struct StepToDiagnose {
   std::vector<StepBatch> batches;
   double scale = 1;                     // the loss scale; 1 without one
   std::vector<std::string> stale = {};  // parameters that had a gradient before the step
-  // Module::format_histories() before the step; none: those that the model has now.
+  // nn::format_histories() before the step; none: those that the model has now.
   std::optional<NamedTensors> scales = {};
 };
 

@@ -1,4 +1,5 @@
 #include <binade/core/observe/warning.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/model_file.h>
 #include <binade/train/precision/overflow_watch_internal.h>
 
@@ -47,7 +48,7 @@ void OverflowWatch::begin_step() {
     return;
   }
   scale_ = phase_.scaler ? phase_.scaler->scale() : 1;
-  scales_ = model_.format_histories();
+  scales_ = nn::format_histories(model_);
   for (size_t i = 0; i < phase_.optimizer->group_count(); ++i) {
     for (const Parameter& parameter : phase_.optimizer->parameters(i)) {
       if (parameter.value.requires_grad() && parameter.leaf().has_grad) {

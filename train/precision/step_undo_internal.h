@@ -2,6 +2,7 @@
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
+#include <binade/nn/format_histories.h>
 #include <binade/train/precision/overflow_cause.h>
 
 #include <utility>
@@ -16,14 +17,14 @@ class StepUndo {
       : model_(step.model),
         parameters_(step.parameters),
         buffers_(step.model.named_buffers()),
-        scales_(step.model.format_histories()),
+        scales_(nn::format_histories(step.model)),
         before_(generator()) {
     const NoGradGuard guard;
     for (const auto& [name, buffer] : buffers_) {
       copies_.push_back(buffer.clone());
     }
     if (step.scales.has_value()) {
-      model_.load_format_histories(*step.scales);
+      nn::load_format_histories(model_, *step.scales);
     }
   }
   ~StepUndo() {
@@ -33,7 +34,7 @@ class StepUndo {
       for (size_t i = 0; i < copies_.size(); ++i) {
         buffers_[i].second.copy_(copies_[i]);
       }
-      model_.load_format_histories(scales_);
+      nn::load_format_histories(model_, scales_);
       clear(parameters_);
     } catch (const std::exception&) {  // out of memory: the buffers stay as the step left them
     }

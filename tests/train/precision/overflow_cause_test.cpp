@@ -158,24 +158,6 @@ TEST(OverflowCause, ItPutsEverythingBack) {
   EXPECT_TRUE(stored_gradients(net.parameters()).empty());
 }
 
-// The scales of the recorded step come from the steps before it.
-TEST(BlackBox, DelayedScalesArePartOfTheStep) {
-  const FormatScheme scheme = format_scheme("e4m3fn/delayed=3");
-  const Precision delayed = with_formats(
-      Precision::mixed(DType::f16),
-      {.weights = scheme, .activations = scheme, .gradients = format_scheme("e5m2/delayed=3")});
-  const PlantedRun run({.cause = OverflowCause::scale_too_high, .step = 5}, 3, delayed);
-  BlackBox box = read_black_box(run.box());
-  EXPECT_FALSE(box.scales.empty());
-  const BlackBoxReplay again = replay(box, make_plant_net, run.step);
-  EXPECT_TRUE(again.bit_equal);
-  EXPECT_EQ(again.report.cause, OverflowCause::scale_too_high);
-  for (auto& [name, largest] : box.scales) {
-    largest = mul(largest, 64);
-  }
-  EXPECT_FALSE(replay(box, make_plant_net, run.step).bit_equal);
-}
-
 TEST(BlackBox, ASmallLimitKeepsNothingAndSaysSo) {
   const testing::TemporaryDirectory directory;
   BlackBox box;
