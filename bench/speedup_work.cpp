@@ -222,7 +222,7 @@ void prepare_images(const std::string& folder, const SpeedupSettings& settings) 
     const Tensor pictures = drawn.inputs * 0.25 + 0.5;  // from [-2, 2) to [0, 1)
     for (int64_t i = 0; i < count; ++i) {
       const std::string of_class =
-          text(folder, "/jpeg/train/class", static_cast<int64_t>(drawn.labels.at(i)));
+          text(folder, "/jpeg/class", static_cast<int64_t>(drawn.labels.at(i)));
       make_directories(of_class);
       data::save_jpeg(text(of_class, "/", begin + i, ".jpg"), select(pictures, 0, i));
     }
