@@ -11,6 +11,7 @@
 #include <binade/data/store/pack.h>
 #include <binade/data/store/store_dataset.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/nn/models.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>
@@ -92,7 +93,7 @@ class SpeedupWork {
     if (evaluates_ && has(on_, Measure::evaluation)) {
       batch_ *= 4;
     }
-    const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const int64_t cores = kernels::usable_cores().count;
     const int64_t workers =
         std::max<int64_t>(1, std::min(cores, kMostWorkers) / world_.local_size());
     data::LoaderOptions options{

@@ -342,7 +342,7 @@ LoaderStats LoaderState::stats() const {
                                                    stats.normalize_seconds
                                              : stats.wait_seconds;
   stats.more_workers_would_help =
-      stats.workers < core_count() && waited > kWorthwhile * stats.total_seconds;
+      stats.workers < cores_ && waited > kWorthwhile * stats.total_seconds;
   return stats;
 }
 

@@ -116,6 +116,7 @@ Tensor& Tensor::require_grad() {
 }
 
 Tensor Tensor::grad() const {
+  check(defined(), "grad: got an undefined tensor, expected a leaf");
   check(history_ && history_->leaf,
         "grad: got a tensor that is no leaf, expected a leaf, since only leaves keep a gradient; "
         "use on_gradient() for a look at it, or grad(loss, {x})");
@@ -142,6 +143,7 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::zero_grad() const {
+  check(defined(), "zero_grad: got an undefined tensor, expected a leaf");
   check(history_ && history_->leaf, "zero_grad: got a tensor that is no leaf");
   static_cast<Leaf&>(*history_).clear();
 }

@@ -122,6 +122,7 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
 }
 
 Tensor empty_like(const Tensor& t, DType dtype) {
+  check(t.defined(), "empty_like: got an undefined tensor, expected one with values");
   const View& from = t;
   if (!from.contiguous && !is_dense(from.sizes, from.strides)) {
     return empty(from.sizes, dtype, from.device);
@@ -135,7 +136,7 @@ Tensor empty_like(const Tensor& t, DType dtype) {
   return Tensor(Ref<TensorData>::adopt(data));
 }
 
-Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }
+Tensor empty_like(const Tensor& t) { return empty_like(t, t.view().dtype); }
 
 Tensor make_view(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset) {
   return Tensor(share_data(t, t.handle()->storage, sizes, strides, offset));

@@ -1,3 +1,4 @@
+#include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/error.h>
 #include <binade/train/finders/worker_tuner.h>
 #include <binade/train/profile/stalls.h>
@@ -6,7 +7,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <thread>
 #include <utility>
 
 namespace binade::train {
@@ -54,7 +54,7 @@ struct WorkerTuner::State {
 void WorkerTuner::State::begin_epoch(const RunView& run) {
   const bool is_long = std::exchange(steps, 0) > kSettling + kRecorded;  // the epoch before
   ++epochs;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = kernels::usable_cores().count;
   const bool may_have_more = run.ranks == 1 && pool->threads() < cores;
   if (epochs == 2 && is_long && may_have_more && !Profiler::current()) {
     profiler = std::make_unique<Profiler>(

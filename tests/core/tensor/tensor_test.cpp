@@ -308,7 +308,7 @@ TEST(UndefinedTensor, EveryUseIsAnErrorThatNamesIt) {
       {"*=", [&] { none *= ones({}); }},
       {"-=", [&] { Tensor(none) -= ones({}); }},
       {"/=", [&] { Tensor().operator/=(2.0); }},
-      {"to", [&] { (void)none.to(DType::f16); }},
+      {"cast", [&] { (void)none.to(DType::f16); }},
       {"to", [&] { (void)none.to(Device{}); }},
       {"reshape", [&] { (void)none.reshape({1}); }},
       {"transpose", [&] { (void)none.transpose(0, 1); }},
@@ -326,7 +326,7 @@ TEST(UndefinedTensor, EveryUseIsAnErrorThatNamesIt) {
         << name << ": " << message;
   }
   EXPECT_FALSE(none.defined() || none.requires_grad() || none.sole_owner());
-  EXPECT_EQ(to_string(none), "Tensor(undefined)");
+  EXPECT_EQ(to_string(none), "undefined tensor");
 }
 
 }  // namespace
