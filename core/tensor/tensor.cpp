@@ -194,8 +194,9 @@ double Tensor::item(SourceLine where) const {
 }
 
 double Tensor::at(int64_t index, SourceLine where) const {
-  check(index >= 0 && index < own("at").view.numel, "at: got index ", index, " of a tensor with ",
-        numel(), " elements, expected 0 to ", numel() - 1);
+  const int64_t elements = own("at").view.numel;
+  check(index >= 0 && index < elements, "at: got index ", index, " of a tensor with ", elements,
+        " elements, expected 0 to ", elements - 1);
   return element(index, "at", where);
 }
 

@@ -113,7 +113,8 @@ def check_ring():
         hops = [row["hops"] for row in rows if all(row[key] == value for key, value in wanted.items())]
         expect(len(hops) == 1 and len(hops[0]) == len(drawn), f"ring-lens has no row of {wanted}")
         for (count, error), hop in list(zip(drawn, hops[0]))[len(drawn) // 2:]:
-            expect(0.7 < error / hop["relative"] < 1.4, f"{wanted}, {count} ranks: ring-lens finds {hop['relative']}, the figure shows {error}")
+            exact = max(error, hop["relative"]) < 1e-7  # sums carried in f32: what is left is f32's own rounding
+            expect(exact or 0.7 < error / hop["relative"] < 1.4, f"{wanted}, {count} ranks: ring-lens finds {hop['relative']}, the figure shows {error}")
 
 
 check_figures()

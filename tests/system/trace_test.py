@@ -15,7 +15,7 @@ BINADE = str(pathlib.Path(sys.argv[2]).resolve())
 CHAR_GPT = str(pathlib.Path(sys.argv[3]).resolve() / "char_gpt")
 STEPS = 20
 WINDOW = ("--profile", f"3,1,{STEPS}")
-CNN = ("--data", "jpegs", "--model", "cnn", "--image-size", 32, "--epochs", 4, "--batch", 16, "--workers", 0, "--seed", 1)
+CNN = ("--data", "jpegs", "--model", "cnn", "--image-size", 32, "--batch", 16, "--workers", 0, "--seed", 1)
 
 
 def make_jpegs(folder):
@@ -46,7 +46,7 @@ def check_trace(path, least):
 def main():
     with temporary_directory() as folder:
         make_jpegs(folder / "jpegs")
-        train(*CNN, *WINDOW, "--run", "cnn")
+        train(*CNN, *WINDOW, "--epochs", 4, "--run", "cnn")
         check_trace("cnn/trace.json", 0.85)
         run(CHAR_GPT, "--steps", 30, "--layers", 2, "--width", 128, "--heads", 4, "--context", 128, "--batch", 16, *WINDOW, "--run", "gpt")
         check_trace("gpt/trace.json", 0.85)
