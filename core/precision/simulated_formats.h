@@ -109,7 +109,7 @@ class SimulatedFormats {
   void set_histories(const NamedTensors& tensors) const;
 
  private:
-  struct Histories;
+  class Histories;
   struct Place;
   Tensor delayed_scale(const Tensor& x, const FormatScheme& scheme, const Place& place) const;
   Tensor rounded(const Tensor& x, FormatScheme scheme, const Place& place) const;
