@@ -9,10 +9,10 @@ __global__ void stencil(const float* x, float* y, int rows, int cols) {
   const auto at = [&](int i, int j) {
     return i >= 0 && i < rows && j >= 0 && j < cols ? x[size_t(i) * cols + j] : 0.0f;
   };
+  const int top = int(blockIdx.y) * 16 - 1, left = int(blockIdx.x) * 16 - 1;
   for (int i = threadIdx.y; i < 18; i += 16)
     for (int j = threadIdx.x; j < 18; j += 16)
-      tile[i][j] =
-          at(int(blockIdx.y) * 16 + i - 1, int(blockIdx.x) * 16 + j - 1);  //! out of bounds | tile
+      tile[i][j] = at(top + i, left + j);  //! out of bounds | tile
   __syncthreads();
   if (r < rows && c < cols) {
     const int i = threadIdx.y + 1, j = threadIdx.x + 1;

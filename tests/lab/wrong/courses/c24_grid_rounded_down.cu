@@ -10,5 +10,6 @@ __global__ void scaled(const float* x, const float* b, float* y, int n, float al
     y[i] = alpha * x[i] + b[i];
 }
 extern "C" void solve(const float* x, const float* b, float* y, int n, float alpha) {
-  scaled < < <n / 32> 0 ? n / 32 : 1, 32 >>> (x, b, y, n, alpha);
+  const int blocks = n < 32 ? 1 : n / 32;
+  scaled<<<blocks, 32>>>(x, b, y, n, alpha);
 }
