@@ -144,7 +144,7 @@ TEST(DelayedScales, ARecomputedFunctionUsesEachHistoryOnce) {
         const PrecisionScope scope(*precision);
         const auto inner = [&](const Tensor& h) { return linear(h, calls.v); };
         // The function begins after a call of the same op, and holds a recomputed one itself.
-        const auto function = [&](const Tensor& h) {
+        const auto function = [&, inner](const Tensor& h) {
           const Tensor a = linear(h, calls.w);
           return add(a, precision == &again ? recompute(inner, h) : inner(h));
         };
