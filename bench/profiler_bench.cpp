@@ -236,7 +236,7 @@ CostTimes measure(const std::string& work, const CostFlags& flags, Device device
   return out;
 }
 
-// Of each round: the time with the activities over the time without.
+// For each round, the time with the activities divided by the time without.
 std::vector<double> ratios_of(const CostTimes& times, size_t set) {
   std::vector<double> ratios;
   for (size_t i = 0; i < times.times[set].size(); ++i) {

@@ -36,12 +36,12 @@ struct SpeedupFlags {
   int64_t rounds = 5;
   int gpus = 1;
   bool json = false;
-  // Of a process that takes a sample.
+  // Set in a child process, which takes one sample.
   std::string sample, folder, result;
   bool prepare = false;
 };
 
-// What is run: the training, or the evaluation, under a set of measures.
+// One run: training or evaluation under a set of measures.
 struct Trial {
   MeasureSet on = {};
   bool evaluates = false;

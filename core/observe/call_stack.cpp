@@ -176,7 +176,7 @@ uint32_t record_call_stack() noexcept {
   CallStacks& stacks = call_stacks();
   const std::lock_guard lock(stacks.mutex);
   try {
-    // Of two stacks with one hash, which does not happen, the later one has the next hash.
+    // If two stacks had the same hash, which does not happen, the later one takes the next hash.
     for (uint64_t hash = stack_hash(stack);; ++hash) {
       const auto found = stacks.numbers.find(hash);
       if (found == stacks.numbers.end()) {

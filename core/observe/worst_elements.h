@@ -15,8 +15,8 @@ struct WorstElement {
   float value = 0;    // the true value
   float in_f16 = 0, in_bf16 = 0;
 
-  // Of two elements of an exponent the worse one has the larger relative error in f16, then the
-  // larger magnitude, then the smaller index.
+  // The worse of two elements of one exponent has the larger relative error in f16; if these are
+  // equal, the larger magnitude, then the smaller index.
   bool is_worse_than(const WorstElement& other) const;
 };
 

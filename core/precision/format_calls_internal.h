@@ -1,5 +1,5 @@
-// What gives every call of a contraction delayed scales of its own, also in a function that
-// recompute() runs twice (internal to core; core/precision/simulated_formats.h).
+// Numbers the calls of contractions, so that each has delayed scales of its own, also in a function
+// that recompute() runs twice (internal to core; core/precision/simulated_formats.h).
 #pragma once
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/tensor.h>
