@@ -17,7 +17,7 @@ bool all_inside(const int64_t* index, int64_t count, const IndexRange& range) {
   const auto bound = static_cast<uint64_t>(range.bound);
   bool outside = false;
   for (int64_t i = 0; i < count; ++i) {
-    outside |= (static_cast<uint64_t>(index[i]) >= bound) & (index[i] != range.exempt);
+    outside |= static_cast<uint64_t>(index[i]) >= bound;
   }
   return !outside;
 }
@@ -38,7 +38,7 @@ void check_indices(const View& index, const IndexRange& range) {
       }
     }
     const int64_t value = index.as<const int64_t>()[offset];
-    if ((value < 0 || value >= range.bound) && value != range.exempt) [[unlikely]] {
+    if (value < 0 || value >= range.bound) [[unlikely]] {
       const std::string text = binade::text(
           range.op, ": got ", range.what, " ", value, " at ", position_of(i, index.sizes),
           range.bound > 0 ? binade::text(", expected 0 to ", range.bound - 1)

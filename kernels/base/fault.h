@@ -33,16 +33,12 @@ class ValueError : public Error {
   double value_;
 };
 
-// Pass it as `exempt` if no value is exempt.
-inline constexpr int64_t kNoExemption = INT64_MIN;
-
-// Throws unless all elements of `index` (i64, on the CPU, any strides) are in 0 .. bound - 1 or
-// equal `exempt`. `what` is the name of the argument.
+// Throws unless all elements of `index` (i64, on the CPU, any strides) are in 0 .. bound - 1.
+// `what` is the name of the argument.
 struct IndexRange {
   const char* op;
   const char* what;
   int64_t bound;
-  int64_t exempt = kNoExemption;
 };
 void check_indices(const View& index, const IndexRange& range);
 

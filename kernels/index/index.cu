@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
     plan.index.locate(i, at);
     const int64_t k = *reinterpret_cast<const int64_t*>(at[kIndex]);
     W value = nothing;
-    if (k != plan.exempt && dev::in_range(plan.site, k, plan.bound)) {
+    if (dev::in_range(plan.site, k, plan.bound) && k != plan.exempt) {
       value = *reinterpret_cast<const W*>(at[kSource] + k * plan.along);
     }
     *reinterpret_cast<W*>(at[kResult]) = value;

@@ -7,10 +7,13 @@
 
 namespace binade::kernels {
 
+// No index that is in range is exempt from a gather or a scatter_add.
+inline constexpr int64_t kNoExemption = -1;
+
 // y[.., i, ..] = x[.., index[.., i, ..], ..], where the middle dimension is `dim`. x has y's dtype
 // (any) and y's sizes except at `dim`, and any strides. index has y's sizes and any strides; if all
 // elements of a row share one index (stride 0), x is copied by rows. y is contiguous. Where the
-// index is `exempt`, y is 0.
+// index is `exempt` (in range), y is 0.
 struct Gather {
   const char* op;
   const View& x;

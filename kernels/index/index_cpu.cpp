@@ -66,7 +66,7 @@ struct GatherLine {
   int64_t along, bound, exempt;
 
   // Copies elements, each with its own index, from entries that begin at inner_at (null: 0).
-  // Returns false if an index is neither in range nor exempt.
+  // Returns false if an index is out of range.
   bool elements(const int64_t* index, const int64_t* inner_at, int64_t n, W* y) const {
     if (exempt == kNoExemption && !inner_at) {
       return along == 1 ? copy<false>(index, std::integral_constant<int64_t, 1>{}, nullptr, n, y)
@@ -89,7 +89,7 @@ struct GatherLine {
       const int64_t k = index[i], at = kGeneral && inner_at ? inner_at[i] : 0;
       const bool inside = static_cast<uint64_t>(k) < static_cast<uint64_t>(bound);
       const bool none = kGeneral && k == exempt;
-      outside |= !inside && !none;
+      outside |= !inside;
       y[i] = inside && !none ? x[k * step + at] : W(0);
     }
     return !outside;
@@ -106,7 +106,7 @@ void gather_elements(const Gather& a, const IndexShape& s, const View& index) {
       const GatherLine<W> line{a.x.as<const W>() + offset_of(a.x, 0, a.dim, outer),
                                a.x.strides[a.dim], s.bound, a.exempt};
       if (!line.elements(index.as<const int64_t>() + begin, nullptr, n, a.y.as<W>() + begin)) {
-        check_indices(index, {a.op, "index", s.bound, a.exempt});
+        check_indices(index, {a.op, "index", s.bound});
       }
       begin += n;
     }
@@ -135,7 +135,7 @@ void gather_rows(const Gather& a, const IndexShape& s, const View& indices) {
         } else if (s.rows) {
           line.row(*k, inner_at, s.inner, y);
         } else if (!line.elements(k, inner_at, s.inner, y)) {
-          check_indices(indices, {a.op, "index", s.bound, a.exempt});
+          check_indices(indices, {a.op, "index", s.bound});
         }
       }
     }
@@ -329,7 +329,7 @@ void gather(const Gather& a) {
                           [&]<class W>(Type<W>) { gather_elements<W>(a, s, index.view()); });
   }
   if (s.rows) {
-    check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
+    check_indices(index.view(), {a.op, "index", s.bound});
   }
   dispatch_width(a.y.dtype, [&]<class W>(Type<W>) { gather_rows<W>(a, s, index.view()); });
 }
@@ -341,7 +341,7 @@ void scatter_add(const ScatterAdd& a) {
   }
   const IndexShape s = index_shape(a.index, a.dim, a.y.size(a.dim));
   const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
-  check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
+  check_indices(index.view(), {a.op, "index", s.bound});
   const bool sums_of_rows =
       s.rows && s.inner > 1 && a.combine == ScatterOp::sum && is_floating(a.y.dtype);
   if (!sums_of_rows) {

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t o = row / s.count, j = row - o * s.count;
     const int64_t* line = p.index + o * s.count * s.index_inner + (s.rows ? 0 : i);
     const int64_t k = line[j * s.index_inner];
-    if (k == p.exempt || !dev::in_range(p.site, k, s.bound)) {
+    if (!dev::in_range(p.site, k, s.bound) || k == p.exempt) {
       continue;
     }
     bool first = true;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t entry = first_item(); entry < entries; entry += step) {
     const int64_t row = entry / s.index_inner, i = entry - row * s.index_inner;
     const int64_t k = p.index[entry], o = row / s.count;
-    const bool used = k != p.exempt && dev::in_range(p.site, k, s.bound);
+    const bool used = dev::in_range(p.site, k, s.bound) && k != p.exempt;
     keys[entry] = used ? (o * s.bound + k) * s.index_inner + i : targets;
   }
 }

@@ -2,7 +2,7 @@
 // core/ops/advanced_index.h. All are differentiable any number of times.
 #pragma once
 #include <binade/core/tensor/tensor.h>
-#include <binade/kernels/base/fault.h>
+#include <binade/kernels/index/index.h>
 
 namespace binade {
 struct Op;
@@ -14,7 +14,7 @@ namespace binade::detail {
 struct Along {
   const Op* op;
   int dim;
-  int64_t exempt = kernels::kNoExemption;
+  int64_t exempt = kernels::kNoExemption;  // in range, or none
 };
 
 // y = x at index; x has the sizes of index except in dimension along.dim. Elements whose index is
