@@ -48,6 +48,13 @@ TEST(Print, OtherDtypesAndShapes) {
   EXPECT_EQ(out.str(), "[1, 2] i32 [2]\n");
 }
 
+TEST(Print, SizesDtypeAndDevice) {
+  std::ostringstream out;
+  const Tensor x = zeros({2, 0, 3}, DType::bf16);
+  out << x.sizes() << " " << x.dtype() << " " << x.device() << " " << Dims{};
+  EXPECT_EQ(out.str(), "[2, 0, 3] bf16 cpu []");
+}
+
 TEST(Print, LongTensorsAreSummarised) {
   EXPECT_EQ(to_string(arange(1001)), "[   0,    1,    2, ...,  998,  999, 1000] i64 [1001]");
   EXPECT_EQ(to_string(arange(1000)).find('.'), std::string::npos);
