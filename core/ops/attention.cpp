@@ -229,9 +229,9 @@ Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   options.enable_gqa = false;
   const Tensor out = scaled_dot_product_attention(
       in_groups(q, groups), unsqueeze(contiguous(k), -3), unsqueeze(contiguous(v), -3), options);
-  Dims sizes = q.sizes();
-  sizes[q.dim() - 1] = v.size(-1);
-  return reshape(out, sizes);
+  Dims sizes(std::span(out.sizes().begin(), static_cast<size_t>(out.dim() - 4)));
+  sizes.push_back(heads);
+  return reshape(out, joined(sizes, q.size(-2), v.size(-1)));
 }
 
 }  // namespace

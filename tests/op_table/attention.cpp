@@ -235,10 +235,11 @@ std::vector<OpRow> attention_rows() {
       attention_row({.name = "added mask dropout 0.4", .add = true, .dropout = 0.4},
                     {{{2, 3, 2}, {2, 5, 2}, {2, 5, 3}, {3, 5}}, {{3, 1}, {2, 1}, {2, 2}, {1, 2}}},
                     masked({1, 4, 140, 150})));
-  rows.push_back(
-      attention_row({.name = "grouped causal", .causal = true, .grouped = true},
-                    {{{2, 4, 3, 2}, {2, 2, 3, 2}, {2, 2, 3, 1}}, {{3, 2, 1}, {1, 4, 1}, {1, 4, 2}}},
-                    {{3, 4, 140, 16}, {3, 2, 150, 16}, {3, 2, 150, 16}}));
+  rows.push_back(attention_row({.name = "grouped causal", .causal = true, .grouped = true},
+                               {{{2, 4, 3, 2}, {2, 2, 3, 2}, {2, 2, 3, 1}},
+                                {{3, 2, 1}, {1, 4, 1}, {1, 4, 2}},
+                                {{4, 2, 1}, {2, 2, 3, 1}, {1, 2, 3, 2}}},
+                               {{3, 4, 140, 16}, {3, 2, 150, 16}, {3, 2, 150, 16}}));
   return rows;
 }
 
