@@ -76,7 +76,8 @@ Tensor Softmax::forward(const Tensor& x) { return softmax(x, options_.dim); }
 Tensor LogSoftmax::forward(const Tensor& x) { return log_softmax(x, options_.dim); }
 
 Tensor GLU::forward(const Tensor& x) {
-  check(x.dim() >= 1 && x.size(options_.dim) % 2 == 0, "GLU: got shape ", x.sizes(),
+  const int dim = options_.dim < 0 ? options_.dim + x.dim() : options_.dim;
+  check(dim >= 0 && dim < x.dim() && x.size(dim) % 2 == 0, "GLU: got shape ", x.sizes(),
         " and dim = ", options_.dim, ", expected an even size there");
   const std::vector<Tensor> halves = split(x, x.size(options_.dim) / 2, options_.dim);
   return halves[0] * sigmoid(halves[1]);

@@ -18,9 +18,12 @@ Tensor pad_image(const char* layer, const Tensor& x, const Pad2dOptions& by, Pad
 Upsample::Upsample(const UpsampleOptions& options) : options_(options) {
   check(options.size.has_value() != options.scale_factor.has_value(), "Upsample: got ",
         options.size ? "both" : "neither", " of size and scale_factor, expected one");
-  check(!options.scale_factor || *options.scale_factor > 0,
+  check(!options.scale_factor || (*options.scale_factor > 0 && *options.scale_factor <= 1e6),
         "Upsample: got scale_factor = ", options.scale_factor.value_or(0),
-        ", expected a positive number");
+        ", expected a positive number of at most 1e6");
+  const Pair size = options.size.value_or(Pair(1));
+  check(size.vertical > 0 && size.horizontal > 0, "Upsample: got size = ", size.vertical, "x",
+        size.horizontal, ", expected positive numbers");
 }
 
 Tensor Upsample::forward(const Tensor& x) {
@@ -48,8 +51,9 @@ Tensor Unflatten::forward(const Tensor& x) {
         " and sizes ", options_.sizes, " for shape ", x.sizes(),
         ", expected one of its dimensions and at least one size");
   int64_t known = 1;
-  for (int64_t size : options_.sizes) {
-    known *= size == -1 ? 1 : size;
+  for (const int64_t size : options_.sizes) {
+    check(size >= -1 && !__builtin_mul_overflow(known, size == -1 ? 1 : size, &known),
+          "Unflatten: got sizes ", options_.sizes, ", expected a product of ", x.sizes()[d]);
   }
   Dims sizes;
   for (int i = 0; i < x.dim(); ++i) {

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include <tests/support/error_of.h>
+
 namespace binade::nn::activation_test {
 namespace {
 
@@ -99,6 +101,9 @@ TEST(Activations, WithOptionsAndParameters) {
   EXPECT_EQ(Identity()(x).at(3), x.at(3));
   EXPECT_EQ(GLU({.dim = 1})(x).sizes(), (Dims{2, 2, 3}));
   EXPECT_THROW(GLU()(x), Error);
+  EXPECT_EQ(error_of([&] { GLU({.dim = 3})
+                           (x); }),
+            text("GLU: got shape ", x.sizes(), " and dim = 3, expected an even size there"));
   PReLU one, each({.channels = 4, .init = 0.5});
   EXPECT_EQ(one.weight.at(0), 0.25);
   EXPECT_NEAR(each(full({1, 4, 2}, -2.0)).at(7), -1, 1e-6);

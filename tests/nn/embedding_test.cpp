@@ -6,6 +6,10 @@
 #include <binade/nn/resize.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include <tests/support/error_of.h>
+
 namespace binade::nn::embedding_test {
 namespace {
 
@@ -45,6 +49,9 @@ TEST(Upsample, BySizeAndByFactor) {
   EXPECT_EQ(corners(x).at(7), 1.5);
   EXPECT_THROW(Upsample({}), Error);
   EXPECT_THROW(Upsample({.size = Pair{3}, .scale_factor = 2.0}), Error);
+  EXPECT_THROW(Upsample({.size = Pair{3, 0}}), Error);
+  EXPECT_THROW(Upsample({.scale_factor = INFINITY}), Error);
+  EXPECT_THROW(Upsample({.scale_factor = 1e300}), Error);
   EXPECT_THROW(corners(ones({2, 2})), Error);
 }
 
@@ -66,6 +73,10 @@ TEST(Unflatten, InfersOneSize) {
   EXPECT_EQ(Unflatten({.dim = -1, .sizes = {2, 4}})(ones({3, 8})).sizes(), (Dims{3, 2, 4}));
   EXPECT_THROW(Unflatten({.dim = 1, .sizes = {3, -1}})(ones({3, 8})), Error);
   EXPECT_THROW(Unflatten({.dim = 2, .sizes = {3}})(ones({3, 8})), Error);
+  EXPECT_EQ(error_of([] {
+              Unflatten({.dim = 1, .sizes = {INT64_MAX, 3}})(ones({3, 8}));
+            }),
+            text("Unflatten: got sizes ", Dims{INT64_MAX, 3}, ", expected a product of 8"));
 }
 
 }  // namespace
