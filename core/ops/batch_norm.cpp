@@ -3,6 +3,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/batch_norm_ranks_internal.h>
 #include <binade/core/ops/detail/cast_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/norm/batch_norm.h>
@@ -13,12 +14,6 @@ namespace {
 using detail::compute_vector;
 
 constexpr Op kBatchNorm{"batch_norm", OpClass::norm};
-
-void check_channels(const char* what, const Tensor& t, const Tensor& x) {
-  check(!t.defined() || (t.dim() == 1 && t.size(0) == x.size(1)), "batch_norm: got ", what,
-        " of shape ", t.defined() ? t.sizes() : Dims{}, ", expected [", x.size(1),
-        "], the channels of x ", x.sizes());
-}
 
 // relu(y + residual), as separate ops.
 Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
@@ -124,10 +119,13 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
         x.defined() ? text("x of shape ", x.sizes(), " and dtype ", x.dtype())
                     : "an undefined tensor",
         ", expected [N, C, ...] of a floating dtype");
-  check_channels("weight", weight, x);
-  check_channels("bias", bias, x);
-  check_channels("running_mean", running_mean, x);
-  check_channels("running_var", running_var, x);
+  check_eps(kBatchNorm.name, options.eps);
+  check(options.momentum >= 0 && options.momentum <= 1, "batch_norm: got momentum ",
+        options.momentum, ", expected 0 to 1");
+  check_vector(kBatchNorm.name, "a weight", weight, x, {x.size(1)});
+  check_vector(kBatchNorm.name, "a bias", bias, x, {x.size(1)});
+  check_vector(kBatchNorm.name, "running_mean", running_mean, x, {x.size(1)});
+  check_vector(kBatchNorm.name, "running_var", running_var, x, {x.size(1)});
   check(!residual.defined() || (residual.sizes() == x.sizes() && residual.dtype() == x.dtype()),
         "batch_norm: got a residual of shape ", residual.defined() ? residual.sizes() : Dims{},
         " and dtype ", residual.defined() ? residual.dtype() : x.dtype(), ", expected ", x.sizes(),

@@ -287,6 +287,9 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
 Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b) {
   check_floating("tensordot", a);
   check_floating("tensordot", b);
+  check_one_device("tensordot", {&a, &b});
+  check(a.dtype() == b.dtype(), "tensordot: got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected one floating dtype; convert one with to()");
   check(dims_a.size() == dims_b.size(), "tensordot: got dims ", dims_a, " and ", dims_b,
         ", expected as many of a as of b");
   // Order of a: its free dimensions, then the summed ones. Order of b: the summed dimensions, then

@@ -88,25 +88,28 @@ Tensor with_dim(const Tensor& t) { return t.dim() == 0 ? reshape(t, {1}) : t; }
 
 }  // namespace
 
-Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
-  static constexpr Op kOp{"index_select", OpClass::movement, true};
-  check_index(kOp.name, x, index);
-  check(index.dim() <= 1, "index_select: got an index of shape ", index.sizes(),
-        ", expected one dimension");
-  const int d = wrap_dim(kOp.name, dim, x.dim());
-  const Tensor y = take_rows(kOp, with_dim(x), d, index);
-  return x.dim() == 0 ? reshape(y, {}) : y;
-}
-
 namespace {
 
-// Checks the arguments of an op that writes rows; returns `dim` counted from 0.
+// Checks the arguments of an op that reads or writes rows; returns `dim` counted from 0.
 int check_rows(const char* op, const Tensor& x, int dim, const Tensor& index) {
   check_index(op, x, index);
   check(index.dim() <= 1, op, ": got an index of shape ", index.sizes(),
         ", expected one dimension");
   return wrap_dim(op, dim, x.dim());
 }
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
+  static constexpr Op kOp{"index_select", OpClass::movement, true};
+  const int d = check_rows(kOp.name, x, dim, index);
+  check(x.dim() > 0 || index.numel() == 1, "index_select: got ", index.numel(),
+        " indices for a scalar, expected one");
+  const Tensor y = take_rows(kOp, with_dim(x), d, index);
+  return x.dim() == 0 ? reshape(y, {}) : y;
+}
+
+namespace {
 
 Tensor put(const Op& op, const Tensor& x, int d, const Tensor& index, const Tensor& src,
            bool accumulate) {
@@ -166,20 +169,24 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
 }
 
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int> dim) {
-  check_index("take_along_dim", x, index);
+  static constexpr Op kOp{"take_along_dim", OpClass::movement, true};
+  check_index(kOp.name, x, index);
   if (!dim) {
-    return gather(reshape(x, {-1}), 0, reshape(index, {-1}));
+    return take(reshape(x, {-1}), reshape(index, {-1}), {&kOp, 0});
   }
   check(x.dim() == index.dim(), "take_along_dim: got x of shape ", x.sizes(),
         " and an index of shape ", index.sizes(), ", expected equal ranks");
-  const int d = wrap_dim("take_along_dim", *dim, x.dim());
+  const int d = wrap_dim(kOp.name, *dim, x.dim());
+  if (x.dim() == 0) {
+    return reshape(take(with_dim(x), with_dim(index), {&kOp, 0}), {});
+  }
   Dims from = x.sizes(), to = index.sizes();
   for (int i = 0; i < x.dim(); ++i) {
     if (i != d) {
-      from[i] = to[i] = broadcast_sizes("take_along_dim", {from[i]}, {to[i]})[0];
+      from[i] = to[i] = broadcast_sizes(kOp.name, {from[i]}, {to[i]})[0];
     }
   }
-  return gather(expand(x, from), d, expand(index, to));
+  return take(expand(x, from), expand(index, to), {&kOp, d});
 }
 
 namespace {

@@ -86,6 +86,7 @@ Tensor cat(const std::vector<Tensor>& parts_, int dim) {
   Dims sizes = first.sizes();
   sizes[d] = 0;
   for (const Tensor& part : parts) {
+    check_one_device(kOp.name, {&first, &part});
     check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
           part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
           " beside ", first.dtype(), " ", first.sizes(),
@@ -123,6 +124,9 @@ Tensor cat(const std::vector<Tensor>& parts_, int dim) {
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
   check(!parts.empty(), "stack: got no tensors, expected at least one");
+  for (const Tensor& part : parts) {
+    check_one_device("stack", {&parts[0], &part});
+  }
   check_defined("stack", parts[0]);
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
@@ -210,6 +214,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_vie
     const Tensor& t = tensors[static_cast<size_t>(i)];
     check(t.defined() && t.dim() <= 1, "meshgrid: got tensor ", i, " ",
           t.defined() ? text("of shape ", t.sizes()) : "undefined", ", expected one dimension");
+    check_one_device("meshgrid", {&tensors[0], &t});
     sizes[place(i)] = t.numel();
   }
   std::vector<Tensor> grids;

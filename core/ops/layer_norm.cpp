@@ -29,11 +29,8 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
   }
   check(trailing, op, ": got x of shape ", x.sizes(), " and normalized_shape ", normalized_shape,
         ", expected the last sizes of x");
-  for (const Tensor* t : {&weight, &bias}) {
-    check(!t->defined() || t->sizes() == normalized_shape, op, ": got a ",
-          t == &weight ? "weight" : "bias", " of shape ", t->defined() ? t->sizes() : Dims{},
-          ", expected ", normalized_shape);
-  }
+  check_vector(op, "a weight", weight, x, normalized_shape);
+  check_vector(op, "a bias", bias, x, normalized_shape);
   return cols;
 }
 
@@ -74,6 +71,7 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
                   const Tensor& bias, double eps) {
   static constexpr Op kOp{"layer_norm", OpClass::norm};
   auto [given] = kOp.enter(x_);
+  check_eps(kOp.name, eps);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, bias);
   const DType compute = compute_dtype(given.dtype());
   const Tensor x = contiguous(given), w = compute_vector(weight, compute),
@@ -102,6 +100,7 @@ Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& we
                 std::optional<double> eps) {
   static constexpr Op kOp{"rms_norm", OpClass::norm};
   auto [given] = kOp.enter(x_);
+  check_eps(kOp.name, eps.value_or(0));
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, Tensor());
   const DType compute = compute_dtype(given.dtype());
   const Tensor x = contiguous(given), w = compute_vector(weight, compute);
@@ -133,17 +132,14 @@ void check_image(const char* op, const Tensor& x, const Tensor& weight, const Te
         x.defined() ? text("x of shape ", x.sizes(), " and dtype ", x.dtype())
                     : "an undefined tensor",
         ", expected [N, C, ...] of a floating dtype");
-  for (const Tensor* t : {&weight, &bias}) {
-    check(!t->defined() || t->sizes() == Dims{x.size(1)}, op, ": got a ",
-          t == &weight ? "weight" : "bias", " of shape ", t->defined() ? t->sizes() : Dims{},
-          ", expected [", x.size(1), "], the channels of x ", x.sizes());
-  }
+  check_vector(op, "a weight", weight, x, {x.size(1)});
+  check_vector(op, "a bias", bias, x, {x.size(1)});
 }
 
-// Contiguous per-channel vectors in the compute dtype. Both steps are differentiable.
 // y = (x - mean) rstd w + b with the mean and rstd of each group
 Tensor normalize_groups(const Op& op, const Tensor& x, int64_t groups, const Tensor& weight,
                         const Tensor& bias, double eps) {
+  check_eps(op.name, eps);
   const DType compute = compute_dtype(x.dtype());
   const Tensor w = compute_vector(weight, compute), b = compute_vector(bias, compute);
   Tensor y = empty_like(x);

@@ -69,6 +69,7 @@ void check_operands(const Feedforward& operands) {
           kFeedforward.name,
           ": got undefined tensors or several dtypes, expected one floating dtype");
   }
+  check_one_device(kFeedforward.name, {&x, &w1, &b1, &w2, &b2});
   check(x.dim() >= 1 && w1.dim() == 2 && w2.dim() == 2 && x.size(-1) == w1.size(1) &&
             w1.size(0) == w2.size(1),
         kFeedforward.name, ": got x ", x.sizes(), ", w1 ", w1.sizes(), ", w2 ", w2.sizes(),

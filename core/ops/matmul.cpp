@@ -194,6 +194,7 @@ Tensor matmul(const Tensor& a_, const Tensor& b_) {
 }
 
 Tensor bmm(const Tensor& a_, const Tensor& b_) {
+  check_one_device("bmm", {&a_, &b_});
   auto [a, b] = kMatmul.enter(a_, b_);
   check_floating("bmm", a, b);
   check(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1),
@@ -203,6 +204,7 @@ Tensor bmm(const Tensor& a_, const Tensor& b_) {
 }
 
 Tensor outer(const Tensor& a_, const Tensor& b_) {
+  check_one_device("outer", {&a_, &b_});
   auto [a, b] = kMatmul.enter(a_, b_);
   check_floating("outer", a, b);
   check(a.dim() == 1 && b.dim() == 1, "outer: got shapes ", a.sizes(), " and ", b.sizes(),

@@ -74,6 +74,7 @@ Tensor multinomial(const Tensor& p_, int64_t samples, bool replacement) {
   check(samples >= 0 && (replacement || samples <= classes), "multinomial: got ", samples,
         " samples of ", classes, " classes, expected 0 or more",
         replacement ? "" : " and, without replacement, no more than classes");
+  static_cast<void>(element_count({rows, samples}, kOp.name));
   const NoGradGuard guard;
   const PrecisionScope full{Precision::full()};  // the steps are f64 under every policy
   const Tensor weights = cast(p.detach(), DType::f64).contiguous().reshape({rows, classes});

@@ -316,7 +316,7 @@ Tensor tile(const Tensor& x, const Dims& repeats) {
   }
   for (int64_t n : repeats) {
     check(n >= 0, "tile: got repeats ", repeats, ", expected numbers of at least 0");
-    all.push_back(n);
+    all.push_back(element_count({n}, "tile"));
   }
   return repeat(x, all);
 }
@@ -365,11 +365,14 @@ Tensor repeat_interleave(const Tensor& x_, const Tensor& repeats, std::optional<
   if (x.size(d) == 0) {
     return slice(x, d, 0, 0);
   }
-  const auto least = static_cast<int64_t>(min(repeats).item());
-  check(least >= 0, "repeat_interleave: got ", least, " repeats, expected 0 or more");
+  int64_t total = 0;
+  for (const int64_t count : repeats.to_vector<int64_t>()) {
+    check(count >= 0, "repeat_interleave: got ", count, " repeats, expected 0 or more");
+    total += element_count({count}, "repeat_interleave");
+    element_count({total}, "repeat_interleave");
+  }
   // Copy i of the result comes from the index that as many sums of repeats do not exceed.
   const Tensor ends = cumsum(repeats, 0);
-  const auto total = static_cast<int64_t>(ends.at(ends.numel() - 1));
   const Tensor ending = scatter_add(zeros({total + 1}, DType::i64, x.device()), 0, ends,
                                     full(ends.sizes(), 1, DType::i64, x.device()));
   return index_select(x, d, slice(cumsum(ending, 0), 0, 0, total));

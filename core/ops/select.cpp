@@ -57,8 +57,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes(), "masked_select: got a mask ",
         mask.dtype(), " ", mask.sizes(), " for shape ", x.sizes(),
         ", expected bool of the same shape; use expand()");
-  check(x.device() == mask.device(), "masked_select: got a tensor on ", x.device(),
-        " and a mask on ", mask.device(), ", expected one device; move them with to()");
+  check_one_device("masked_select", {&x, &mask});
   const Counted counted = count_of(mask);
   return select(x, mask, counted.offsets, counted.count);
 }
@@ -66,15 +65,13 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
 Tensor masked_scatter(const Tensor& x_, const Tensor& mask, const Tensor& src_) {
   check(x_.defined() && mask.defined() && src_.defined(),
         "masked_scatter: got an undefined tensor, expected one with a value; assign it first");
+  check_one_device("masked_scatter", {&x_, &mask, &src_});
   const std::vector<Tensor> joined = detail::enter_joined(kMaskedSelect, {x_, src_});
   const Tensor &x = joined[0], &src = joined[1];
   check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes() && src.dtype() == x.dtype(),
         "masked_scatter: got x ", x.dtype(), " ", x.sizes(), ", a mask ", mask.dtype(), " ",
         mask.sizes(), " and src ", src.dtype(),
         ", expected a bool mask of x's shape and src of x's dtype; use expand()");
-  check(x.device() == mask.device() && x.device() == src.device(),
-        "masked_scatter: got a tensor on ", x.device(), ", a mask on ", mask.device(),
-        " and src on ", src.device(), ", expected one device; move them with to()");
   const Counted counted = count_of(mask);
   check(src.numel() >= counted.count, "masked_scatter: got ", src.numel(), " elements for ",
         counted.count, " true elements of the mask, expected at least as many");
@@ -119,6 +116,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   check(x.dtype() == DType::i64 && x.dim() == 1 && minlength >= 0, "bincount: got ", x.dtype(), " ",
         x.sizes(), " and minlength ", minlength,
         ", expected i64 of one dimension and a length of at least 0");
+  check_one_device("bincount", {&x, &weights});
   check(!weights.defined() || weights.sizes() == x.sizes(), "bincount: got numbers of shape ",
         x.sizes(), " and weights of another shape, expected one weight per number");
   check(!weights.defined() || is_floating(weights.dtype()) || weights.dtype() == DType::i64 ||
@@ -127,10 +125,12 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
         ", expected a floating dtype, i64 or i32; convert with to()");
   int64_t size = minlength;
   if (x.numel() > 0) {
-    const auto least = static_cast<int64_t>(min(x).item());
+    const int64_t least = min(x).to_vector<int64_t>().front();
     check(least >= 0, "bincount: got the number ", least, ", expected 0 or more");
-    size = std::max(size, static_cast<int64_t>(max(x).item()) + 1);
+    const int64_t largest = max(x).to_vector<int64_t>().front();
+    size = std::max(size, element_count({largest}, "bincount") + 1);
   }
+  static_cast<void>(element_count({size}, "bincount"));
   const Tensor terms = weights.defined() ? weights : full(x.sizes(), 1, DType::i64, x.device());
   return scatter_add(zeros({size}, terms.dtype(), x.device()), 0, x, terms);
 }
@@ -145,11 +145,13 @@ Tensor one_hot(const Tensor& index, int64_t classes) {
     check(index.numel() > 0, "one_hot: got no index, expected a number of classes");
     const Tensor host = contiguous(index.to(Device{}));
     const int64_t* values = host.data<int64_t>();
-    classes = *std::max_element(values, values + host.numel()) + 1;
-    check(classes >= 1, "one_hot: got negative indices, expected 0 or more");
+    const int64_t largest = *std::max_element(values, values + host.numel());
+    check(largest >= 0, "one_hot: got negative indices, expected 0 or more");
+    classes = element_count({largest}, "one_hot") + 1;
   }
   Dims sizes = index.sizes();
   sizes.push_back(classes);
+  static_cast<void>(element_count(sizes, "one_hot"));
   Tensor y = empty(sizes, DType::i64, index.device());
   kernels::one_hot({.index = index, .y = y});
   return y;

@@ -153,6 +153,7 @@ Tensor expand(const Tensor& x, const Dims& wanted) {
           " and sizes ", wanted, ", expected equal sizes or 1, aligned at the last dimension");
     strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : x.strides()[i - lead];
   }
+  static_cast<void>(element_count(sizes, kOp.name));
   Tensor y = make_view(x, sizes, strides);
   // The engine sums dy down to x's sizes, as for every broadcast.
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });

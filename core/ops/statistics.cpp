@@ -290,8 +290,11 @@ Tensor pairwise_distance(const Tensor& a_, const Tensor& b_, double p, double ep
   static constexpr Op kNorm{"norm", OpClass::reduction};
   check_floating("pairwise_distance", a_);
   check_floating("pairwise_distance", b_);
+  check_one_device("pairwise_distance", {&a_, &b_});
   auto [a, b] = kNorm.enter(a_, b_);
   const PrecisionScope scope(Precision::full());
+  check(a.dtype() == b.dtype(), "pairwise_distance: got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected equal ones; convert one with to()");
   broadcast_sizes("pairwise_distance", a.sizes(), b.sizes());
   check(a.dim() > 0 || b.dim() > 0, "pairwise_distance: got scalars, expected vectors");
   return norm(add(sub(a, b), eps), p, {-1}, keepdim);
@@ -311,6 +314,7 @@ Tensor cdist(const Tensor& x1_, const Tensor& x2_, double p) {
   constexpr int64_t kPart = int64_t{1} << 22;  // differences
   check_floating("cdist", x1_);
   check_floating("cdist", x2_);
+  check_one_device("cdist", {&x1_, &x2_});
   check(p >= 0, "cdist: got p = ", p, ", expected 0 or more");
   auto [x1, x2] = kNorm.enter(x1_, x2_);
   const PrecisionScope scope(Precision::full());

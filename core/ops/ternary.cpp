@@ -2,6 +2,7 @@
 // engine sums the broadcast dimensions away. All gradients are made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/promotion_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
@@ -202,6 +203,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
 Tensor logical_xor(const Tensor& a, const Tensor& b) {
   check_defined("logical_xor", a);
   check_defined("logical_xor", b);
+  check_one_device("logical_xor", {&a, &b});
   static_cast<void>(broadcast_sizes("logical_xor", a.sizes(), b.sizes()));  // names the op
   return ne(as_mask(a.detach()), as_mask(b.detach()));
 }

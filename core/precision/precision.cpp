@@ -180,6 +180,7 @@ std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs
   for (const Tensor& input : inputs) {
     given.push_back(&input);
   }
+  check_devices(op, given.data(), given.size());
   const DType widest = widest_dtype(given.data(), given.size());
   if (!scope || widest == kNoDType) {
     return inputs;

@@ -73,6 +73,7 @@ Tensor full_like(const Tensor& t, double value) {
 Tensor eye(int64_t rows, int64_t columns, DType dtype, Device device) {
   check(rows >= 0 && columns >= 0, "eye: got ", rows, " rows and ", columns,
         " columns, expected 0 or more");
+  static_cast<void>(element_count({rows, columns}, "eye"));
   Tensor y = zeros({rows, columns}, dtype, device);
   kernels::fill({.y = make_view(y, {std::min(rows, columns)}, {columns + 1}), .value = 1});
   return y;
@@ -110,6 +111,7 @@ Tensor detail::arange(const RealRange& range, DType dtype, Device device) {
 
 Tensor linspace(double start, double end, int64_t count, DType dtype, Device device) {
   check(count >= 0, "linspace: got count ", count, ", expected 0 or more");
+  static_cast<void>(element_count({count}, "linspace"));
   const double step = count > 1 ? (end - start) / static_cast<double>(count - 1) : 0;
   // Computed from both ends, so that both ends are exact and the values are symmetric.
   return computed(count, dtype, device, [=](int64_t i) {
@@ -121,6 +123,7 @@ Tensor linspace(double start, double end, int64_t count, DType dtype, Device dev
 Tensor logspace(double start, double end, int64_t count, const LogspaceOptions& options) {
   check(count >= 0 && options.base > 0, "logspace: got count ", count, " and base ", options.base,
         ", expected 0 or more and a positive base");
+  static_cast<void>(element_count({count}, "logspace"));
   const Tensor powers = linspace(start, end, count, DType::f64);
   return computed(count, options.dtype, options.device,
                   [&](int64_t i) { return std::pow(options.base, powers.data<double>()[i]); });
@@ -237,6 +240,7 @@ Tensor randint(int64_t low, int64_t high, const Dims& sizes, DType dtype, Device
 
 Tensor randperm(int64_t count, Device device) {
   check(count >= 0, "randperm: got ", count, ", expected a count of at least 0");
+  static_cast<void>(element_count({count}, "randperm"));
   Generator& source = generator();
   const Tensor keys = empty({count}, DType::i64, device);
   kernels::random_integers({.y = keys,

@@ -127,7 +127,7 @@ void add_index_rows(std::vector<OpRow>& rows) {
       "index", "a mask", {{{5, 3}}, {{4, 2, 3}}, {{7}}, {{0, 2}}},
       [](const Tensor& x) {
         std::vector<double> mask;
-        for (int64_t i = 0; i < (x.defined() ? x.size(0) : 1); ++i) {
+        for (int64_t i = 0; i < (x.defined() && x.dim() > 0 ? x.size(0) : 1); ++i) {
           mask.push_back(i % 3 != 1);
         }
         const Device device = x.defined() ? x.device() : Device{};

@@ -206,7 +206,8 @@ struct CtcSample {
       : input(std::max<int64_t>(logits[0] - n % 2, 1)) {
     const int64_t count = std::min<int64_t>((input + 1) / 2, 3) - n % 2;
     for (int64_t i = 0; i < count; ++i) {  // the second repeats the first where it fits
-      const int64_t label = (i == 1 && input > count ? n : n + i) % (logits[2] - 1);
+      const int64_t label =
+          (i == 1 && input > count ? n : n + i) % std::max<int64_t>(logits[2] - 1, 1);
       labels.push_back(label + (label >= blank ? 1 : 0));
     }
   }

@@ -225,6 +225,9 @@ Tensor formed(Form form, const Tensor& x) {
   }
   const NoPolicy no_policy;
   const int64_t m = x.size(-2), n = x.size(-1);
+  if (form == Form::definite && m != n) {
+    return x;  // for the op to refuse
+  }
   std::vector<double> shifts(static_cast<size_t>(m * n));
   for (int64_t i = 0; i < std::min(m, n); ++i) {
     shifts[static_cast<size_t>(i * n + i)] = shift_of(form, i);

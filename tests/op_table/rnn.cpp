@@ -29,7 +29,7 @@ struct RnnVariant {
 
 // Lengths in no order, 1 to all steps.
 int64_t length_of(const RnnVariant& v, int64_t steps, int64_t row) {
-  return v.ragged ? 1 + (steps + 2 * row + 1) % steps : steps;
+  return v.ragged ? 1 + (steps + 2 * row + 1) % std::max<int64_t>(steps, 1) : steps;
 }
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }

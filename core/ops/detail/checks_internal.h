@@ -3,6 +3,7 @@
 #include <binade/core/tensor/tensor.h>
 
 #include <cmath>
+#include <initializer_list>
 
 namespace binade {
 
@@ -24,6 +25,18 @@ inline void check_floating(const char* op, const Tensor& a, const Tensor& b) {
         b.dtype(), ", expected one floating dtype; convert one with to()");
 }
 
+// Checks that the defined tensors are on one device.
+inline void check_one_device(const char* op, std::initializer_list<const Tensor*> tensors) {
+  const Tensor* first = nullptr;
+  for (const Tensor* t : tensors) {
+    if (t->defined()) {
+      first = first ? first : t;
+      check(t->device() == first->device(), op, ": got inputs on ", first->device(), " and ",
+            t->device(), ", expected one device; move them with to()");
+    }
+  }
+}
+
 // Checks a number that an op combines with a tensor of this dtype: floating dtypes round it, other
 // dtypes must represent it exactly.
 inline void check_number(const char* op, double value, DType dtype) {
@@ -36,6 +49,19 @@ inline void check_number(const char* op, double value, DType dtype) {
             (value < limit && value >= (is_signed ? -limit : 0) && value == std::floor(value)),
         op, ": got the number ", value, " for a tensor of dtype ", dtype,
         ", expected one that the dtype holds; convert the tensor with to()");
+}
+
+// Checks a parameter or statistic of a norm of x; an undefined one passes.
+inline void check_vector(const char* op, const char* what, const Tensor& t, const Tensor& x,
+                         const Dims& sizes) {
+  check_one_device(op, {&x, &t});
+  check(!t.defined() || (t.sizes() == sizes && is_floating(t.dtype())), op, ": got ", what,
+        " of shape ", t.defined() ? t.sizes() : Dims{}, " and dtype ",
+        t.defined() ? t.dtype() : x.dtype(), ", expected ", sizes, " of a floating dtype");
+}
+
+inline void check_eps(const char* op, double eps) {
+  check(eps >= 0, op, ": got eps ", eps, ", expected 0 or more");
 }
 
 // `dim` counted from 0, for a tensor of `rank` dimensions (a scalar counts as one dimension).
