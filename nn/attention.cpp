@@ -126,10 +126,14 @@ Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const 
 
 Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Tensor& value,
                                const AttentionMask& given) {
-  check(query.defined() && query.dim() == 3 && key.defined() && key.dim() == 3 && value.defined() &&
-            value.dim() == 3,
-        "MultiheadAttention: expected query, key and value of three dimensions, ",
-        options_.batch_first ? "[batch, length, size]" : "[length, batch, size]");
+  for (const Tensor* t : {&query, &key, &value}) {
+    check(t->defined() && t->dim() == 3, "MultiheadAttention: got ",
+          t == &query ? "a query"
+          : t == &key ? "a key"
+                      : "a value",
+          t->defined() ? text(" of shape ", t->sizes()) : std::string(" that is undefined"),
+          ", expected ", options_.batch_first ? "[batch, length, size]" : "[length, batch, size]");
+  }
   const int batch = options_.batch_first ? 0 : 1;
   check(query.size(batch) == key.size(batch) && key.size(batch) == value.size(batch) &&
             key.size(1 - batch) == value.size(1 - batch),
