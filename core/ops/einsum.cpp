@@ -288,7 +288,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
   check_floating("tensordot", a);
   check_floating("tensordot", b);
   check_one_device("tensordot", {&a, &b});
-  check(a.dtype() == b.dtype(), "tensordot: got dtypes ", a.dtype(), " and ", b.dtype(),
+  const bool cast = detail::thread_state.precision;  // a policy makes them one dtype
+  check(cast || a.dtype() == b.dtype(), "tensordot: got dtypes ", a.dtype(), " and ", b.dtype(),
         ", expected one floating dtype; convert one with to()");
   check(dims_a.size() == dims_b.size(), "tensordot: got dims ", dims_a, " and ", dims_b,
         ", expected as many of a as of b");
