@@ -1,5 +1,5 @@
-// A case: what a kernel is to compute, with the shapes and inputs that it is tried on and a
-// reference in double precision. binade kernel FILE.cu --case softmax checks a file against one.
+// A case is the task that a kernel is checked against: shapes and inputs to try, and a reference in
+// double precision. `binade kernel FILE.cu --case softmax` checks a file against a case.
 #pragma once
 #include <binade/lab/source/translate.h>
 
@@ -17,17 +17,17 @@ enum class Role : uint8_t {
   size,    // a whole number of the shape
   scalar,  // a number that is the same for all shapes
 };
-enum class Domain : uint8_t { real, whole };  // of the elements of an array
+enum class Domain : uint8_t { real, whole };  // whether array elements are real or whole numbers
 
 struct CaseParameter {
   std::string name = {};
   Role role = Role::input;
   Domain domain = Domain::real;
   // The extents of an array, outermost first: names of sizes, numbers, and sums of products of
-  // them, such as "rows+1" and "rows*8". solve() may have a parameter ld<name>: then rows of the
-  // last extent begin so many elements apart.
+  // them, such as "rows+1" and "rows*8". solve() may have a parameter ld<name>, the leading
+  // dimension: the number of elements from the start of one row to the start of the next.
   std::vector<std::string> extents = {};
-  double value = 0;  // of a scalar
+  double value = 0;  // the value of a scalar
 };
 
 using Sizes = std::map<std::string, int64_t>;
@@ -48,44 +48,44 @@ struct Numbers {
 };
 
 // What an output must be: |y - value| <= bound + half a unit in the last place of the output type.
-// A value that is NaN asks for NaN, an infinite one for the same infinity.
+// Where the value is NaN, y must be NaN; where it is infinite, y must be the same infinity.
 struct Expected {
   Array values = {};
-  Array bounds = {};  // of the arithmetic before the last rounding
+  Array bounds = {};  // error bounds of the arithmetic before the final rounding
 };
 
 struct InputSet {
   std::string name = {};  // "normal", "large", "-inf", "equal", "nan"
-  bool fits_f16 = true;   // false: its results leave the range of __half
+  bool fits_f16 = true;   // false: the results exceed the range of __half
 };
 
 struct Case {
   std::string name = {};
   std::string summary = {};  // what it computes, as a formula
   std::vector<CaseParameter> parameters = {};
-  std::vector<std::string> size_order = {};  // of a shape in a text, "rows x cols"
-  std::vector<Sizes> shapes = {};            // small and odd ones
+  std::vector<std::string> size_order = {};  // the sizes in the order in which a shape lists them
+  std::vector<Sizes> shapes = {};            // small and odd shapes
   std::vector<InputSet> inputs = {};
-  std::string lesson = {};  // of docs/kernels, for hints
+  std::string lesson = {};  // the lesson in docs/kernels that hints point to
 
-  // Fills the inputs of a set; arrays have their sizes already.
+  // Fills the inputs for an input set; the arrays have their sizes already.
   std::function<void(Numbers&, const std::string& set)> fill = {};
   std::function<std::map<std::string, Expected>(const Numbers&)> reference = {};
   std::function<double(const Sizes&)> flops = {};
 
   const CaseParameter* find(const std::string& name) const;
-  int64_t count(const CaseParameter& array, const Sizes& sizes) const;  // its elements
+  int64_t count(const CaseParameter& array, const Sizes& sizes) const;  // number of elements
   std::string text_of(const Sizes& sizes) const;                        // "7x33"
-  // "4096x1024" as sizes; throws Error.
+  // Parses "4096x1024"; throws Error.
   Sizes shape_from(const std::string& text) const;
 };
 
-// The value of an extent. Throws Error for a name that is no size.
+// The value of an extent. Throws Error for an unknown name.
 int64_t extent_of(const std::string& extent, const Sizes& sizes);
 
-// The names of the cases that are built in.
+// The names of the built-in cases.
 std::vector<std::string> case_names();
-// By name, or from a file (case_file.h) if the name ends in .json. Throws Error.
+// Returns a built-in case, or reads a file (case_file.h) if `name` ends in .json. Throws Error.
 Case find_case(const std::string& name);
 
 }  // namespace binade::lab

@@ -10,7 +10,7 @@
 namespace binade::lab {
 namespace {
 
-// The arguments of a function of the reference file, by name.
+// Looks up the arguments of the reference function by name.
 class HostCall {
  public:
   HostCall(Numbers& numbers, std::map<std::string, Array>& outputs, int64_t set)

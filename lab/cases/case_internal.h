@@ -1,4 +1,4 @@
-// The cases that are built in, and what they share.
+// The built-in cases and what they share.
 #pragma once
 #include <binade/lab/cases/case.h>
 
@@ -15,7 +15,7 @@ Case transpose_case();
 Case elementwise_case();
 Case stencil_case();
 
-// Numbers that are the same on every machine.
+// A random generator that gives the same numbers on every machine.
 class CaseRandom {
  public:
   explicit CaseRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x7f4a7c15u) {}
@@ -34,15 +34,15 @@ class CaseRandom {
   uint64_t state_;
 };
 
-// Fills an array for a set: "normal" is uniform in (-range, range), "large" the same times
-// `large`, "equal" all 2, "nan" normal with one NaN in the middle, "-inf" normal with a third of
-// -infinity, but never the first element of a row of `row` elements.
+// Fills an array for an input set: "normal" is uniform in (-range, range), "large" is uniform with
+// the range times `large`, "equal" is all 2, "nan" is normal with one NaN in the middle, "-inf" is
+// normal with a third -infinity, but never in the first of each `row` elements.
 struct FillOptions {
   double range = 2, large = 1e3;
   int64_t row = 1;
 };
 void fill_array(Array& array, const std::string& set, CaseRandom& random, FillOptions options = {});
-// Smallest normal float: results below it may become 0.
+// The smallest normal float: smaller results may become 0.
 inline constexpr double kTiny = 0x1p-126;
 
 }  // namespace binade::lab

@@ -157,7 +157,7 @@ bool is_identifier(const std::string& name) {
   return !name.empty();
 }
 
-// Sizes, arrays and scalars are parameters of solve().
+// Checks that the names of sizes, arrays and scalars are identifiers and differ.
 void check_names(const std::string& path, const Case& made) {
   std::set<std::string> names;
   for (const CaseParameter& p : made.parameters) {
@@ -172,7 +172,7 @@ bool is_input_set(const std::string& name) {
   return name == "normal" || name == "large" || name == "-inf" || name == "equal" || name == "nan";
 }
 
-// Checks what the file says, and adds the parameters for the sizes.
+// Checks the contents of the file and adds the parameters for the sizes.
 void complete(const std::string& path, CaseText& text) {
   Case& made = text.made;
   check(!made.size_order.empty() && !text.shapes.empty() && !made.inputs.empty(), path,
@@ -196,7 +196,7 @@ void complete(const std::string& path, CaseText& text) {
   if (made.name.empty()) {
     made.name = std::filesystem::path(path).stem().string();
   }
-  made.shapes.resize(1);  // for the text of errors
+  made.shapes.resize(1);  // one shape, for the text of errors
   for (const std::string& size : made.size_order) {
     made.shapes[0][size] = 1;
   }

@@ -1,4 +1,4 @@
-// What a case file says, before its reference is compiled.
+// The contents of a case file before its reference is compiled.
 #pragma once
 #include <binade/lab/cases/case_internal.h>
 
@@ -8,11 +8,11 @@ struct CaseText {
   Case made = {};
   std::vector<std::string> shapes = {};
   std::string reference = {}, flops = "0";
-  std::vector<FillOptions> fills = {};  // of the arrays and scalars, which come before the sizes
+  std::vector<FillOptions> fills = {};  // one for each array and scalar; these precede the sizes
   uint64_t units = 16;
 };
-// Throws Error that names `path` for a text that is no case: not this JSON, a missing part, a shape
-// or an extent that does not fit.
+// Throws an Error that names `path` if the text is not a valid case: not this JSON, a missing part,
+// or a shape or extent that does not fit.
 CaseText case_text_from(const std::string& path, std::string_view json);
 
 }  // namespace binade::lab

@@ -1,5 +1,5 @@
-// Functions of a C++ source, compiled by the user's compiler and called in this process: the
-// references of case files.
+// Functions of a C++ source that are compiled by the user's compiler and called in this process.
+// The references of case files are such functions.
 #pragma once
 #include <binade/lab/source/translate.h>
 
@@ -30,7 +30,7 @@ class HostFunction {
   Entry entry_;
 };
 
-// A source with extern "C" void functions, compiled when it is made. Throws Error with the
+// A source of extern "C" void functions, compiled by the constructor. Throws an Error with the
 // compiler's text.
 class HostModule {
  public:
@@ -40,7 +40,7 @@ class HostModule {
   HostModule& operator=(const HostModule&) = delete;
 
   bool has(const std::string& name) const;
-  // Throws Error if the source does not define it.
+  // Throws Error if the source does not define the function.
   HostFunction function(const std::string& name) const;
 
  private:

@@ -30,11 +30,11 @@ std::map<std::string, Expected> gemm_reference(const Numbers& numbers) {
   return {{"y", std::move(y)}};
 }
 
-// One row of softmax(q k^T scale) v.
+// Computes one row of softmax(q k^T scale) v.
 struct AttentionRow {
   const Numbers& numbers;
   int64_t seq, dim;
-  const double *q, *k, *v;  // of the row, and of the head
+  const double *q, *k, *v;  // q is the row; k and v belong to its head
 
   void run(double* y, double* bound) const {
     const double scale = numbers.scalars.at("scale") / std::sqrt(static_cast<double>(dim));
@@ -56,7 +56,7 @@ struct AttentionRow {
       sum += s;
     }
     const double units =
-        2 * most + (2 * static_cast<double>(seq) + 64) * numbers.unit;  // of each weight
+        2 * most + (2 * static_cast<double>(seq) + 64) * numbers.unit;  // error of each weight
     for (int64_t d = 0; d < dim; ++d) {
       double value = 0, sizes = 0;
       for (int64_t j = 0; j < seq; ++j) {

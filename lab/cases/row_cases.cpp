@@ -1,4 +1,4 @@
-// Cases of rows: softmax and layer_norm.
+// Cases that work on rows: softmax and layer_norm.
 #include <binade/lab/cases/case_internal.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ CaseParameter matrix(const char* name, Role role) {
 }
 CaseParameter row_size(const char* name) { return {.name = name, .role = Role::size}; }
 
-// Row by row; the error of a sum of n terms is at most n units of the sum of their sizes, and that
-// of exp(t) is |t| + 4 units of its value.
+// Computes the bounds row by row: the error of a sum of n terms is at most n units of the sum of
+// their magnitudes, and the error of exp(t) is at most |t| + 4 units of its value.
 std::map<std::string, Expected> softmax_reference(const Numbers& numbers) {
   const int64_t rows = numbers.size("rows"), cols = numbers.size("cols");
   const Array& x = numbers.in("x");
@@ -45,7 +45,7 @@ std::map<std::string, Expected> softmax_reference(const Numbers& numbers) {
   return {{"y", std::move(y)}};
 }
 
-// The variance may be computed from the squares' mean, whose error is n units of it.
+// The kernel may compute the variance from the mean of the squares, whose error is n units.
 std::map<std::string, Expected> layer_norm_reference(const Numbers& numbers) {
   const int64_t rows = numbers.size("rows"), cols = numbers.size("cols");
   const Array &x = numbers.in("x"), &w = numbers.in("w"), &b = numbers.in("b");
@@ -96,7 +96,7 @@ Case softmax_case() {
     if (set == "large") {  // the exponential of 90 is more than a float holds
       const auto cols = static_cast<size_t>(numbers.size("cols"));
       for (size_t i = 0; i < x.size(); ++i) {
-        // That of -150 is less: a row of such numbers shows a maximum that began at 0.
+        // exp(-150) underflows, so a maximum that starts at 0 is noticed on such a row.
         x[i] = i / cols % 3 == 1 ? random.uniform(-250, -150) : random.uniform(-30, 90);
       }
       x[0] = 90;
@@ -124,7 +124,7 @@ Case layer_norm_case() {
   c.lesson = "lesson 4, \"reductions, races and determinism\"";
   c.fill = [](Numbers& numbers, const std::string& set) {
     CaseRandom random(numbers.seed);
-    // Squares of 300 leave the range of __half; sums of them do not fit either.
+    // The squares of "large" inputs exceed the range of __half, and so do their sums.
     fill_array(numbers.arrays.at("x"), set, random, {.range = 2, .large = 200});
     fill_array(numbers.arrays.at("w"), "normal", random, {.range = 1.5});
     fill_array(numbers.arrays.at("b"), "normal", random, {.range = 1});

@@ -1,4 +1,4 @@
-// Cases of sums: reduce, scan and histogram.
+// Cases that add elements up: reduce, scan and histogram.
 #include <binade/lab/cases/case_internal.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ std::vector<CaseParameter> one_array(const char* extent_of_y) {
           {.name = "n", .role = Role::size}};
 }
 
-// The sums of x up to each element, with the sizes of what they add.
+// The prefix sums of x, and prefix sums of |x| for the bounds.
 Expected prefix_sums(const Numbers& numbers) {
   const Array& x = numbers.in("x");
   Expected sums{Array(x.size()), Array(x.size())};

@@ -1,4 +1,4 @@
-// The atomics of CUDA C++ that the executor's own primitives leave out.
+// Atomic functions of CUDA C++ that the executor's primitives do not have.
 #pragma once
 #include <binade/lab/device/half.h>
 #include <binade/lab/device/launch.h>

@@ -1,6 +1,6 @@
-// __half and __nv_bfloat16 with the arithmetic that cuda_fp16.h and cuda_bf16.h give them: each
-// operation computes in float and rounds once to 16 bits, as the GPU's instructions do. A finite
-// operand whose result is infinite is noted with its line.
+// __half and __nv_bfloat16 with the arithmetic of cuda_fp16.h and cuda_bf16.h: each operation
+// computes in float and rounds once to 16 bits, as a GPU does. An operation that turns finite
+// operands into infinity is noted with its line.
 #pragma once
 #include <binade/kernels/base/half.h>
 #include <binade/lab/device/launch.h>

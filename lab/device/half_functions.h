@@ -59,7 +59,7 @@ inline binade::lab::NarrowPair<kFormat> __h2div(binade::lab::NarrowPair<kFormat>
                                                 binade::lab::NarrowPair<kFormat> b) {
   return a / b;
 }
-// One rounding: the product and the sum of 16-bit numbers are exact enough in double.
+// Rounds once: double holds the product and the sum of 16-bit numbers precisely enough.
 template <binade::lab::Format kFormat>
 inline binade::lab::Narrow<kFormat> __hfma(binade::lab::Narrow<kFormat> a,
                                            binade::lab::Narrow<kFormat> b,

@@ -1,4 +1,4 @@
-// Functions of CUDA's device code on numbers: fast mathematics, roundings, bits, min and max.
+// Arithmetic functions of CUDA device code: fast math, rounding modes, bit functions, min and max.
 #pragma once
 #include <binade/kernels/host/cuda_types.h>
 #include <binade/lab/device/launch.h>
@@ -14,8 +14,8 @@
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 
-// The C library declares __expf and others, so these are macros. A finite number whose exponential
-// is infinite is noted with its line.
+// The C library declares __expf and others, so these are macros. A finite argument whose
+// exponential is infinite is noted with its line.
 inline float binade_lab_expf(float x, BINADE_SITE) {
   const float y = ::expf(x);
   if (__builtin_expect(__builtin_isinf(y) && !__builtin_isinf(x), 0)) {
@@ -57,7 +57,7 @@ inline float cospif(float x) { return ::cosf(x * 3.14159265f); }
 inline float norm3df(float x, float y, float z) { return ::sqrtf(x * x + y * y + z * z); }
 inline float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
 
-// min and max of one type, or of two numbers of different types as C++ converts them.
+// min and max of two numbers; different types are converted as C++ converts them.
 template <class A, class B>
 constexpr std::common_type_t<A, B> max(A a, B b) {
   if constexpr (std::is_floating_point_v<std::common_type_t<A, B>>) {
@@ -134,7 +134,7 @@ inline int __dp4a(int a, int b, int c) {
   return c;
 }
 
-// Loads and stores with hints for the cache, which change no result.
+// Loads and stores with cache hints, which do not change results.
 template <class T>
 inline T __ldcg(const T* p) {
   return *p;

@@ -1,11 +1,11 @@
-// What translated kernels call instead of <<<>>> and __shared__ (lab/source). Only the translator
-// writes these names.
+// Functions that translated kernels call instead of <<<>>> and __shared__ (lab/source). Only the
+// translator writes these names.
 #pragma once
 #include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/primitives.h>
 
-// Code of the lab around a kernel: the race detector must not take its accesses for the kernel's.
+// Marks the lab's own code, so that the race detector does not report its accesses as the kernel's.
 #if defined(__has_attribute) && __has_attribute(no_sanitize_coverage)
 #define BINADE_LAB_QUIET __attribute__((no_sanitize("thread"), no_sanitize_coverage))
 #else
@@ -14,7 +14,7 @@
 
 namespace binade::lab {
 
-// One launch. with() takes what stands between <<< and >>>.
+// One launch. with() takes the arguments between <<< and >>>.
 class Launch {
  public:
   Launch(const char* kernel, const char* file, int line)
@@ -27,7 +27,7 @@ class Launch {
     static_cast<void>(stream);
     return *this;
   }
-  // `call` calls the kernel with the values, which each thread gets a copy of.
+  // `call` calls the kernel. Each thread gets its own copy of the values.
   template <class F, class... Values>
   void run(F call, Values... values) {
     start(kernels::host::KernelThread([call, values...]() BINADE_LAB_QUIET {
@@ -48,7 +48,7 @@ class Launch {
 
 constexpr size_t larger(size_t a, size_t b) { return a < b ? b : a; }
 
-// Its address stands for one declaration.
+// The address of this variable identifies one declaration of shared memory.
 template <class T, size_t kAlignment, int kId>
 inline char shared_key = 0;
 
@@ -65,13 +65,13 @@ BINADE_LAB_QUIET T* dynamic_shared(const char* name) {
       kernels::host::dynamic_shared(name, larger(alignof(T), kAlignment), sizeof(T)));
 }
 
-// An argument of solve(), from a pointer to it.
+// Reads an argument of solve() through a pointer to it.
 template <class T>
 T argument(const void* value) {
   return *static_cast<const std::remove_cv_t<T>*>(value);
 }
 
-// Events that explain wrong numbers, by line: a finite value that became infinite.
+// Events that explain wrong results: at this line a finite value became infinite.
 enum class NumberEvent : uint8_t { f16_overflow, bf16_overflow, exp_overflow };
 [[gnu::noinline]] void note_number(NumberEvent event, float value, kernels::host::Site site);
 [[gnu::noinline]] void note_number(NumberEvent event, float value);  // at the caller's line
@@ -79,7 +79,7 @@ enum class NumberEvent : uint8_t { f16_overflow, bf16_overflow, exp_overflow };
 [[noreturn]] void fail_assertion(const char* text, const char* file, int line);
 [[noreturn]] void trap(kernels::host::Site site);
 
-// An atomic operation on `bytes` (1 to 8) bytes: replaces old by f(old, a, b); returns old.
+// Applies an atomic operation to `bytes` (2, 4 or 8) bytes: stores f(old, a, b), returns old.
 using AtomicStep = uint64_t (*)(uint64_t old, uint64_t a, uint64_t b);
 struct AtomicOperands {
   AtomicStep step;

@@ -1,5 +1,5 @@
-// What nvcc gives every source without an include: the language, the built-in variables, vector
-// types, device functions and the runtime. It is the first line of a translated source.
+// What nvcc gives every source without an include: built-in variables, vector types, device
+// functions and the runtime. This header is the first line of a translated source.
 #pragma once
 #include <binade/kernels/host/primitives.h>
 #include <binade/lab/device/atomics.h>

@@ -1,11 +1,11 @@
-// Calls of the CUDA runtime beside kernels/host/cuda_runtime.h. In the lab every call has happened
-// when it returns, and memory of cudaMalloc() has guards and the name of its pointer.
+// Functions of the CUDA runtime that kernels/host/cuda_runtime.h lacks. In the lab every call is
+// synchronous; memory of cudaMalloc() has guards and is named after its pointer.
 #pragma once
 #include <binade/lab/device/launch.h>
 
 namespace binade::lab {
-// Memory that cudaMalloc() and its kin give. `words`: the arguments as written, whose first one
-// names the memory in findings.
+// Memory from cudaMalloc() and similar calls. `words` is the text of the arguments; findings name
+// the memory after the first one.
 struct Allocation {
   const char* words;
   size_t bytes, element_bytes;
@@ -21,7 +21,7 @@ cudaError_t copy_to_symbol(void* symbol, size_t symbol_bytes, const void* from, 
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 #define CUDART_VERSION 12000
-// The runtime's own functions know neither the line nor the name of the pointer.
+// These overloads pass on the line and the name of the pointer, which the runtime cannot know.
 template <class T>
 inline cudaError_t binade_lab_malloc(bool host_visible, const char* words, T** block, size_t bytes,
                                      unsigned = 0, BINADE_SITE) {
@@ -127,7 +127,7 @@ inline cudaError_t cudaFuncSetCacheConfig(T, cudaFuncCache) {
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
-// Blocks of 256 threads, two for each multiprocessor of the device: one choice of many.
+// Suggests 256 threads a block and two blocks for each multiprocessor, one choice of many.
 template <class T>
 inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, T, size_t = 0,
                                                       int limit = 0) {

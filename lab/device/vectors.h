@@ -1,4 +1,4 @@
-// Built-in vector types of CUDA beside those of kernels/host/cuda_types.h, with nvcc's alignments.
+// Vector types of CUDA that kernels/host/cuda_types.h lacks, with nvcc's alignments.
 #pragma once
 #include <binade/kernels/host/cuda_types.h>
 

@@ -1,5 +1,5 @@
-// Barriers with a vote and warp functions that the executor's primitives leave out, each built from
-// its collectives.
+// Voting barriers and warp functions that the executor's primitives do not have, built from its
+// collectives.
 #pragma once
 #include <binade/lab/device/launch.h>
 
@@ -7,8 +7,8 @@
 
 namespace binade::lab {
 
-// Counts the threads of the block whose vote is not zero: barriers around a word of shared memory
-// that belongs to the lab.
+// Counts the threads of the block whose vote is not zero. It is one barrier of the block; the
+// counter belongs to the lab.
 int count_block_votes(int vote, kernels::host::Site site);
 
 template <class T>
@@ -17,7 +17,7 @@ struct GatherLane {
   T (*combine)(T, T);
   T result;
 };
-// Combines the values of the lanes in the mask, in the order of the lanes.
+// Combines the values of the lanes in the mask in lane order.
 template <class T>
 BINADE_LAB_QUIET void gather_lanes(void* const* lanes, uint32_t mask) {
   T total{};
@@ -60,7 +60,7 @@ BINADE_LAB_QUIET uint32_t match(uint32_t mask, T value, const char* what,
   kernels::host::collective({mask, match_lanes, what, false}, &lane, site);
   return lane.same;
 }
-// Lanes of the calling warp that have not ended.
+// The lanes of the calling warp that have not ended.
 uint32_t active_lanes();
 
 }  // namespace binade::lab

@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostDeaths = 6;
 constexpr auto kCompileLimit = std::chrono::minutes(5);
 
-// The lines of the compiler's text that say an error, at most `most`.
+// Returns at most `most` lines of the compiler's output that report errors.
 std::string errors_of(const std::string& text, int most) {
   std::istringstream lines(text);
   std::string out, line;
@@ -35,13 +35,13 @@ void compile(const BuildJob& job, const std::string& program, BuildResult& resul
     const ProcessEnd end = compiler.wait(kCompileLimit);
     result.times.compile_seconds += end.seconds;
     result.warnings = text_of_file(errors);
-    if (end.status != 0) {  // check() would escape the ends of lines
+    if (end.status != 0) {  // check() would escape the newlines
       throw Error(text("kernel: the file does not compile:\n", errors_of(result.warnings, 5)));
     }
   }
 }
 
-// One line about the end of a child.
+// Describes the end of a child process in one line.
 std::string reason_of(const ProcessEnd& end, const std::string& errors) {
   const size_t sanitizer = errors.find("ERROR: AddressSanitizer: ");
   if (sanitizer != std::string::npos) {
@@ -58,7 +58,7 @@ std::string reason_of(const ProcessEnd& end, const std::string& errors) {
                         : errors.substr(0, errors.find('\n'));
 }
 
-// The run after the last one that began; `whole` if that one ended.
+// The last run that began; `whole` is true if it also ended.
 struct Progress {
   uint32_t begun = 0;
   bool any = false, whole = true;
@@ -75,7 +75,7 @@ Progress progress_of(const std::vector<Record>& records) {
   return progress;
 }
 
-// The records of a file that grows.
+// Reads new records from a file that still grows.
 class RecordTail {
  public:
   explicit RecordTail(std::string path) : path_(std::move(path)) {}
@@ -96,8 +96,8 @@ class RecordTail {
   size_t done_ = 0;
 };
 
-// What the child processes of one part of the runs did, one after the other: after the death of one
-// the next goes on with the run behind it.
+// The results of the child processes of one part, which ran one after the other: if one dies, the
+// next continues with the following run.
 struct PartResult {
   double seconds = 0;
   std::vector<Record> records = {};
@@ -145,8 +145,8 @@ PartResult run_part(const BuildJob& job, const std::string& program, uint32_t pa
   return result;
 }
 
-// Deals the runs out to child processes that run side by side. A run that goes on where the one
-// before it ended stays with it. The same runs are together on every machine with as many cores.
+// Distributes the runs over child processes that work in parallel. A run with `goes_on` stays with
+// the run before it. The distribution depends only on the number of cores.
 uint32_t deal_out(Problem& problem) {
   const uint32_t most = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
   uint32_t next = 0, parts = 1;

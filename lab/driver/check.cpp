@@ -11,17 +11,17 @@ namespace {
 
 constexpr uint64_t kStepLimit = uint64_t{1} << 22;
 constexpr uint64_t kSampledBlocks = 64;
-// A named shape with more work than this is counted, but its numbers are not compared.
+// If a named shape needs more work than this, accesses are counted but results are not compared.
 constexpr double kMostElements = 1 << 22, kMostFlops = 2e8;
-// With no more than that it is counted on all of its blocks.
+// If it needs at most this much, accesses are counted in all blocks.
 constexpr double kWholeElements = 1 << 17, kWholeFlops = 4e6;
 
-// What the builds are to run. The runs of the plain build have references.
+// The runs of all builds. Only the runs of the plain build have references.
 struct Plan {
   std::vector<PreparedRun> runs = {};
-  std::vector<Sizes> sizes = {};       // of each of them
-  std::vector<Problem> problems = {};  // of each build
-  Sizes counted = {};                  // the shape that the race build counts
+  std::vector<Sizes> sizes = {};       // one for each run
+  std::vector<Problem> problems = {};  // one for each build
+  Sizes counted = {};                  // the shape whose accesses the race build counts
   bool numbers_of_named = true;
 };
 
@@ -76,7 +76,7 @@ class Planner {
     plan_.sizes.push_back(choice.sizes);
   }
   void add_small(size_t shape, const std::string& inputs) {
-    constexpr size_t kAllInputs = 2;  // shapes that the checking builds try with all inputs
+    constexpr size_t kAllInputs = 2;  // the checking builds try so many shapes with all inputs
     const RunChoice choice{of_.shapes[shape], inputs, 1};
     const bool normal = inputs == "normal";
     add_run(choice, normal ? 3 : 2);
@@ -127,7 +127,7 @@ std::string elements_of(const std::vector<Parameter>& parameters) {
   return all;
 }
 
-// Says the first thing that is wrong, once.
+// Reports the first thing that is wrong, once.
 class FirstFinding {
  public:
   FirstFinding(const Case& of, const Plan& plan, const CheckOptions& options)
@@ -178,7 +178,7 @@ std::vector<BuildResult> run_builds(const Toolchain& toolchain, const Translatio
   return results_of(started);
 }
 
-// The lesson of docs/kernels about the gravest issue, or about the case.
+// The lesson of docs/kernels for the gravest issue, or else for the case.
 std::string lesson_for(const Report& report, const Case& of) {
   static const std::map<std::string, const char*, std::less<>> lessons = {
       {"race", "4, \"reductions, races and determinism\""},

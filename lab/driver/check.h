@@ -12,39 +12,37 @@ namespace binade::lab {
 
 struct CheckOptions {
   std::string file = {};
-  // A name of case_names(), or a file that ends in .json; empty with `own`.
+  // A name from case_names(), or a .json file; empty if `own` is set.
   std::string name = {};
   const Case* own = nullptr;  // a case made by the program
   std::string shape = {};     // "4096x1024": counted beside the case's own shapes
   std::string compiler = {};  // empty: CXX, g++, clang++ or c++
-  std::string root = {};      // the folder of the lab's files; empty: looked up
-  bool counts = true;         // count accesses of memory
-  int seconds = 60;           // after which a child process is ended
-  // Registers, spills, occupancy and SASS counts by nvcc, if there is one; takes some seconds.
+  std::string root = {};      // the folder of the lab's files; empty: searched for
+  bool counts = true;         // count memory accesses
+  int seconds = 60;           // time limit for a child process
+  // Report registers, spills, occupancy and SASS counts of nvcc, if found; takes some seconds.
   bool device_code = false;
-  // Called from another thread with a line about the first thing found wrong, while the check goes
-  // on.
+  // Called from another thread while the check runs, with one line about the first problem found.
   std::function<void(const std::string& line)> on_first = {};
-  // Called with the report when only the device code is missing.
+  // Called with the report when everything except the device code is ready.
   std::function<void(const Report&)> on_verdict = {};
 };
 
-// Ends checks that run, and those that begin later, with Error. May be called by a handler of
-// signals.
+// Makes running and later checks fail with Error. A signal handler may call it.
 void interrupt_checks();
 
-// There is no compiler, or the lab is not installed.
+// Thrown if there is no compiler or the lab is not installed.
 class ToolchainError : public Error {
  public:
   explicit ToolchainError(const std::string& text) : Error(printable(text)) {}
 };
 
-// Translates, compiles, runs and compares. Throws SourceError for a file that is not supported,
-// ToolchainError, and Error for a wrong case or shape and for a file that does not compile.
+// Translates, compiles, runs and compares. Throws SourceError for unsupported code, ToolchainError,
+// and Error for a wrong case or shape or a file that does not compile.
 Report check_kernel(const CheckOptions& options);
 
-// Names the folder of the lab's files; BINADE_LAB comes before it. Returns true. Programs that use
-// an installation by find_package(Binade) call it before main().
+// Names the folder of the lab's files; BINADE_LAB overrides it. Returns true, so that programs that
+// use find_package(Binade) can call it before main().
 bool set_lab_folder(const char* folder);
 #ifdef BINADE_LAB_FOLDER
 [[maybe_unused]] static const bool lab_folder_is_set = set_lab_folder(BINADE_LAB_FOLDER);

@@ -1,4 +1,4 @@
-// Accesses of memory by source line, and what they say about performance.
+// Memory accesses by source line, and advice about performance.
 #include <binade/lab/driver/builds_internal.h>
 #include <binade/lab/driver/gpus_internal.h>
 #include <binade/lab/runner/wire.h>
@@ -31,13 +31,13 @@ std::string line_of_file(const std::string& file, int line) {
   return first == std::string::npos ? "" : found.substr(first);
 }
 
-// One issue for a line whose accesses cost several times what they need.
+// Adds an issue for each line whose accesses cost several times the minimum.
 class Advice {
  public:
   explicit Advice(Report& report) : report_(report) {}
 
   void look_at(const FoundAccess& row) {
-    constexpr uint64_t kFew = 8;  // requests that no advice is for
+    constexpr uint64_t kFew = 8;  // fewer requests give no advice
     if (row.requests < kFew) {
       return;
     }

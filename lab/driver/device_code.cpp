@@ -11,7 +11,7 @@
 namespace binade::lab {
 namespace {
 
-// A program beside nvcc, or in PATH.
+// Finds a program beside nvcc, or else in PATH.
 std::string tool_beside(const std::string& nvcc, const std::string& name) {
   const std::string beside = find_program(nvcc.substr(0, nvcc.rfind('/') + 1) + name);
   return beside.empty() ? find_program(name) : beside;
@@ -28,7 +28,7 @@ std::string find_nvcc() {
   return found.empty() ? find_program("/usr/local/cuda/bin/nvcc") : found;
 }
 
-// The first number before a text, 0 if the text is not there: "32" of "Used 32 registers".
+// The number that ends before `what`, or 0 if it is not there: "32" in "Used 32 registers".
 uint64_t number_before(const std::string& line, const std::string& what) {
   const size_t end = line.find(what);
   if (end == std::string::npos || end == 0) {
@@ -46,14 +46,14 @@ std::string without_blanks(const std::string& text) {
   return out;
 }
 
-// "a::b<...>" to "b".
+// Turns "a::b<...>" into "b".
 std::string base_of(const std::string& kernel) {
   const std::string name = kernel.substr(0, kernel.find('<'));
   const size_t colon = name.rfind("::");
   return without_blanks(colon == std::string::npos ? name : name.substr(colon + 2));
 }
 
-// The arguments of "f<(int)128, float>" as a source writes them: "128,float".
+// The arguments of "f<(int)128, float>" in the form that a source uses: "128,float".
 std::string arguments_of(const std::string& kernel) {
   const size_t open = kernel.find('<');
   std::string arguments;
@@ -68,7 +68,7 @@ std::string arguments_of(const std::string& kernel) {
   return arguments;
 }
 
-// The first line of the compiler that says an error.
+// The first line of the compiler's output that reports an error.
 std::string first_error(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
@@ -136,7 +136,7 @@ std::map<std::string, std::map<std::string, uint64_t>> instructions_from(const s
     } else if (word.starts_with("//-") && words >> next && next.starts_with(".text.")) {
       kernel = &found[next.substr(6)];
     }
-    // /*0010*/ @!P0 LDG.E R2, desc[UR4][R2.64] ; the second line of an instruction has no name
+    // Lines look like /*0010*/ @!P0 LDG.E R2, desc[UR4][R2.64] ; the second line of one has no name
     if (kernel == nullptr || !word.starts_with("/*") || !word.ends_with("*/") || word.size() > 10 ||
         !(words >> next)) {
       continue;
@@ -161,7 +161,7 @@ std::string kernel_of_symbol(const std::string& symbol) {
   for (size_t at = name.find(kUnnamed); at != std::string::npos; at = name.find(kUnnamed)) {
     name.erase(at, kUnnamed.size());
   }
-  int angle = 0;  // the parameters begin at the first "(" outside of template arguments
+  int angle = 0;  // the parameters begin at the first "(" outside template arguments
   for (size_t i = 0; i < name.size(); ++i) {
     angle += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
     if (angle == 0 && name[i] == '(') {
@@ -176,7 +176,7 @@ bool is_launch_of(const std::string& launch, const std::string& kernel) {
   if (base_of(launch) != base_of(kernel)) {
     return false;
   }
-  // Names of constants, and arguments that are deduced, are not known here.
+  // Names of constants and deduced arguments are unknown here.
   const std::string a = arguments_of(launch), b = arguments_of(kernel);
   const bool numbers = !a.empty() && a.find_first_not_of("0123456789,") == std::string::npos;
   return !numbers || a == b || b.starts_with(a + ",");
@@ -222,7 +222,7 @@ DeviceCompilers::DeviceCompilers(const std::string& file) : nvcc_(find_nvcc()), 
 
 namespace {
 
-// The program that lists SASS, and its flags; empty if there is none.
+// The program that lists SASS with its flags; empty if there is none.
 std::vector<std::string> disassembler_beside(const std::string& nvcc) {
   const std::string cuobjdump = tool_beside(nvcc, "cuobjdump");
   if (!cuobjdump.empty()) {
@@ -232,7 +232,7 @@ std::vector<std::string> disassembler_beside(const std::string& nvcc) {
   return nvdisasm.empty() ? std::vector<std::string>() : std::vector<std::string>{nvdisasm};
 }
 
-// The occupancy of each kind of block that a kernel was launched with.
+// The occupancy for each block size with which a kernel was launched.
 std::vector<Occupancy> occupancy_of(const Gpu& gpu, const DeviceKernel& kernel,
                                     const std::vector<FoundLaunch>& launches) {
   std::vector<Occupancy> list;

@@ -1,4 +1,4 @@
-// Findings of all builds as issues: one for each kind, array and pair of lines.
+// Turns the findings of all builds into issues: one for each kind, array and pair of lines.
 #include <binade/lab/driver/builds_internal.h>
 #include <binade/lab/runner/wire.h>
 #include <binade/lab/source/subscript.h>
@@ -12,7 +12,7 @@
 namespace binade::lab {
 namespace {
 
-// The sources of findings, read once.
+// The source files of findings, each read once.
 class Sources {
  public:
   const std::string& of(const std::string& file) {
@@ -37,12 +37,12 @@ bool is_race(const Found& f) {
   return f.kind == "race" || f.kind == "missing barrier" || f.kind == "copy in flight";
 }
 
-// The message without the thread before it and the place after it.
+// The message without the thread at its start and the place at its end.
 std::string short_message(const Found& f) {
   const size_t colon = f.message.find("): ");
   const std::string all = f.message.substr(0, f.message.find('\n'));
   const std::string rest = colon < all.size() ? all.substr(colon + 3) : all;
-  // "..., at softmax.cu:12" and "... at softmax.cu:12 (4 bytes)" end in the place.
+  // Messages end in the place: "..., at softmax.cu:12" or "... at softmax.cu:12 (4 bytes)".
   const size_t at = rest.rfind(" at ");
   const bool is_place = at != rest.npos && rest.find(':', at) != rest.npos;
   return rest.substr(0, !is_place ? rest.npos : at > 0 && rest[at - 1] == ',' ? at - 1 : at);
@@ -106,15 +106,14 @@ std::vector<std::string> details_of(const Found& f) {
   return lines;
 }
 
-// What tells issues apart: a race in one warp and one between warps are the same mistake.
+// Findings with the same key are one issue. A race within a warp and one between warps are equal.
 std::string key_of(const Found& f) {
   const std::string a = place_of_side(f.first), b = place_of_side(f.second);
   return (f.kind == "missing barrier" ? "race" : f.kind) + "|" + f.array + "|" + std::min(a, b) +
          "|" + std::max(a, b);
 }
 
-// Between two lines of one block a barrier orders threads; for threads of one warp that of the warp
-// is enough.
+// A barrier must separate two lines of one block; within one warp __syncwarp() is enough.
 std::string remedy_of(const Found& f) {
   const bool in_block = is_race(f) && f.kind != "copy in flight" && f.first.block == f.second.block;
   const bool reads = f.order.find("read") != std::string::npos;
@@ -132,7 +131,7 @@ Issue& issue_for(Report& report, Found found) {
       issue.found.count += found.count;
       issue.found.elements = std::max(issue.found.elements, found.elements);
       if (issue.found.remedy == "__syncwarp()" && found.remedy == "__syncthreads()") {
-        found.count = issue.found.count;  // between warps: that needs more
+        found.count = issue.found.count;  // a race between warps needs the stronger remedy
         found.elements = issue.found.elements;
         issue.found = found;
         issue.headline = headline_of(found);
@@ -146,7 +145,7 @@ Issue& issue_for(Report& report, Found found) {
   return report.issues.back();
 }
 
-// An index beyond a static array: the compiler's check knows the type, the source the name.
+// For an index beyond a static array the compiler's check knows the type and the source the name.
 void name_array(Found& found, Sources& sources) {
   constexpr std::string_view kOf = " out of bounds of ";
   const size_t at = found.message.find(kOf);
@@ -190,7 +189,7 @@ void add_deaths(Report& report, const BuildResult& build, const Problem& problem
   }
 }
 
-// A finding without a line says nothing beside one with a line on the same array.
+// Drops findings without a line if there is one with a line for the same array.
 void drop_blunt_issues(Report& report) {
   const auto is_sharper = [](const Issue& sharp, const Issue& blunt) {
     return sharp.found.first.line > 0 && sharp.found.kind == blunt.found.kind &&
@@ -216,7 +215,7 @@ std::string place_text(const std::string& file, int line) {
 
 void add_findings(Report& report, const Evidence& evidence) {
   Sources sources;
-  // The race detector says most, AddressSanitizer least: the first finding of a group is shown.
+  // The race detector knows most, AddressSanitizer least; an issue shows its first finding.
   for (const Build of : {Build::race, Build::plain, Build::asan}) {
     const auto b = static_cast<size_t>(of);
     const BuildResult& build = evidence.builds[b];

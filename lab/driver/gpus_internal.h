@@ -1,4 +1,4 @@
-// The GPUs that bounds and occupancy are computed for.
+// The GPUs for which bounds and occupancy are computed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,12 +7,12 @@ namespace binade::lab {
 
 struct Gpu {
   const char* name;
-  const char* architecture;  // of nvcc
-  // Peak rates as the vendor states them: memory in bytes a second, FP32 operations a second
-  // without tensor cores.
+  const char* architecture;  // nvcc's name
+  // Peak rates from the vendor: memory bytes per second, FP32 operations per second without tensor
+  // cores.
   double bytes_per_second, flops_per_second;
-  // Of one multiprocessor (CUDA C++ Programming Guide, compute capabilities): resident warps and
-  // blocks, shared memory, and what of it each block needs beside its own.
+  // Limits of one multiprocessor (CUDA C++ Programming Guide, compute capabilities): resident warps
+  // and blocks, shared memory, and the shared memory that the system reserves in each block.
   uint32_t warps, blocks;
   size_t shared_bytes, reserved_bytes;
 };
@@ -23,12 +23,11 @@ inline constexpr Gpu kGpus[] = {
     {"T4", "sm_75", 0.32e12, 8.1e12, 32, 16, size_t{64} << 10, 0}};
 
 struct Residency {
-  uint32_t blocks = 0, warps = 0;  // of one multiprocessor
-  const char* limit = "";          // what allows no more blocks
+  uint32_t blocks = 0, warps = 0;  // resident on one multiprocessor
+  const char* limit = "";          // the resource that runs out first
 };
-// How many blocks of `threads` threads with so many registers each and so much shared memory are
-// resident at once. Registers are handed out to warps by 256, from a quarter of the 65536 each;
-// shared memory by 128 bytes.
+// How many such blocks are resident on one multiprocessor at once. A warp gets registers in units
+// of 256, from one of four files of 16384; a block gets shared memory in units of 128 bytes.
 Residency residency_of(const Gpu& gpu, uint32_t threads, uint32_t registers, size_t shared_bytes);
 
 }  // namespace binade::lab

@@ -64,7 +64,7 @@ HostFunction HostModule::function(const std::string& name) const {
 }
 
 void HostFunction::call(const std::vector<HostArgument>& arguments) const {
-  std::vector<std::string> values;  // of numbers, in their types
+  std::vector<std::string> values;  // numbers passed by value, in their own types
   std::vector<double*> arrays(arguments.size());
   std::vector<void*> places(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {

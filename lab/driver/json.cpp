@@ -1,4 +1,4 @@
-// The report as JSON.
+// Writes the report as JSON.
 #include <binade/core/io/json_text.h>
 #include <binade/kernels/base/error.h>
 #include <binade/lab/driver/report.h>
@@ -8,7 +8,7 @@
 namespace binade::lab {
 namespace {
 
-// The members of an object, or the elements of an array, one after the other.
+// Writes the members of an object or the elements of an array, with commas between them.
 class Members {
  public:
   Members& add(const char* name, const std::string& json) {

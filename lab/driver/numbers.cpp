@@ -32,7 +32,7 @@ bool is_real(Element element) {
          element == Element::bf16;
 }
 
-// The distance from |value| to the next number of the type, and its largest number.
+// The distance from |value| to the next number of the type, and the type's largest number.
 struct Grid {
   double step, largest;
 };
@@ -59,13 +59,13 @@ const Parameter* find_parameter(const std::vector<Parameter>& list, const std::s
   return found == list.end() ? nullptr : &*found;
 }
 
-// The array that ld<name> is of.
+// The array whose leading dimension is `name`, such as "ldx" for x.
 const CaseParameter* leading_array(const Case& of, const std::string& name) {
   const CaseParameter* array = name.starts_with("ld") ? of.find(name.substr(2)) : nullptr;
   return array != nullptr && array->extents.size() > 1 ? array : nullptr;
 }
 
-constexpr int64_t kPadding = 5;  // elements between rows with a leading dimension
+constexpr int64_t kPadding = 5;  // extra elements between rows with a leading dimension
 
 int64_t row_of(const CaseParameter& array, const Sizes& sizes) {
   return extent_of(array.extents.back(), sizes);
@@ -102,7 +102,7 @@ ProblemArgument array_argument(const Case& of, const CaseParameter& array,
   return argument;
 }
 
-// Fills the inputs and rounds them to the types of solve().
+// Fills the inputs and rounds them to the types in solve().
 Numbers numbers_of(const Case& of, const std::vector<Parameter>& parameters,
                    const RunChoice& choice) {
   Numbers numbers;
@@ -238,7 +238,7 @@ Difference compare(const Array& got, const Expected& expected, Element element) 
   difference.total = static_cast<int64_t>(got.size());
   for (size_t i = 0; i < got.size(); ++i) {
     const double want = expected.values[i], value = got[i];
-    double error = 0;  // in units of what is allowed
+    double error = 0;  // relative to the allowed error
     if (std::isnan(want) || std::isnan(value)) {
       error = std::isnan(want) && std::isnan(value) ? 0 : HUGE_VAL;
     } else if (value != want) {
@@ -280,7 +280,7 @@ std::string place_of(const CaseParameter& array, const Sizes& sizes, int64_t ind
 
 std::string number_text(double value) {
   if (std::isnan(value)) {
-    return "nan";  // whatever its sign
+    return "nan";  // without its sign
   }
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.6g", value);

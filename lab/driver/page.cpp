@@ -1,4 +1,4 @@
-// The report as one HTML page that needs no other file.
+// Writes the report as one HTML page that needs no other file.
 #include <binade/kernels/base/error.h>
 #include <binade/lab/driver/report.h>
 #include <binade/train/report/page.h>
@@ -12,7 +12,7 @@ namespace {
 namespace page = train::page;
 using page::escaped;
 
-// Tables of numbers scroll sideways on a narrow screen; the source keeps its blanks.
+// Tables of numbers scroll sideways on a narrow screen; source lines keep their spaces.
 constexpr const char* kPageStyle = R"(<style>
 .issue { border-left: 4px solid var(--grid); padding: .1em 0 .1em 14px; margin: 1em 0; }
 .issue.UNSAFE, .issue.WRONG { border-color: var(--bad); }

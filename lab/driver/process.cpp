@@ -33,7 +33,7 @@ ScratchFolder::~ScratchFolder() {
 
 namespace {
 
-// The environment with some variables replaced.
+// The environment with some variables set or replaced.
 std::vector<std::string> environment_with(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> all;

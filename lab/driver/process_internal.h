@@ -7,7 +7,7 @@
 
 namespace binade::lab {
 
-// A folder that is removed with all in it.
+// A folder that is deleted with its contents by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -23,17 +23,17 @@ class ScratchFolder {
 
 struct ProcessEnd {
   int status = 0;      // exit status; -1: ended by a signal
-  int signal = 0;      // 0: none
-  bool late = false;   // was ended because it took too long
+  int signal = 0;      // the signal that ended it, or 0
+  bool late = false;   // ended because it took too long
   double seconds = 0;  // from start to end
 };
 
-// A started process. The destructor ends it.
+// A running process. The destructor ends it.
 class Process {
  public:
   struct Start {
     std::vector<std::string> words = {};   // the program, looked up in PATH, and its arguments
-    std::string output = {}, errors = {};  // files; may be the same; empty: nowhere
+    std::string output = {}, errors = {};  // paths for the output; may be equal; empty: discarded
     std::vector<std::pair<std::string, std::string>> variables = {};
   };
   explicit Process(const Start& start);
@@ -41,7 +41,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Waits at most until `limit` after the start, then ends it. `look` is called now and then.
+  // Waits until `limit` after the start at most, then ends the process. Calls `look` now and then.
   // Throws Error after interrupt_checks().
   ProcessEnd wait(std::chrono::milliseconds limit, const std::function<void()>& look = {});
   void kill();
@@ -54,7 +54,7 @@ class Process {
 // The file's text; empty if it cannot be read.
 std::string text_of_file(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
-// The program in PATH, or "" if there is none.
+// The path of a program, searched for in PATH, or "" if there is none.
 std::string find_program(const std::string& name);
 
 }  // namespace binade::lab

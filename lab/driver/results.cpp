@@ -1,4 +1,4 @@
-// Outputs of a kernel against the reference, as an issue that says where, and why if that is known.
+// Compares outputs with the reference; issues say where they differ and, if known, why.
 #include <binade/lab/driver/builds_internal.h>
 #include <binade/lab/runner/wire.h>
 
@@ -33,7 +33,7 @@ const ProblemArgument& argument_of(const ProblemRun& run, const std::string& nam
                        [&](const ProblemArgument& a) { return a.name == name; });
 }
 
-// The values without the padding of rows.
+// The values of an output without the padding between rows.
 Array values_of(const Output& output, const ProblemArgument& argument) {
   const Array all = from_bytes_of(output.bytes, argument.element);
   if (argument.row_pitch == 0) {
@@ -63,7 +63,7 @@ class NumberCheck {
   NumberCheck(Report& report, const Evidence& evidence) : report_(report), evidence_(evidence) {}
 
   void run(const BuildResult& build) {
-    std::map<std::pair<uint32_t, std::string>, std::string> first;  // bytes in the first schedule
+    std::map<std::pair<uint32_t, std::string>, std::string> first;  // outputs in the first schedule
     for (const Output& output : outputs_of(build)) {
       const auto [place, is_first] =
           first.emplace(std::pair(output.run, output.name), output.bytes);
@@ -106,7 +106,7 @@ class NumberCheck {
     return place_of(*evidence_.of.find(output.name), evidence_.shapes_of_runs[output.run], index);
   }
 
-  // A call with other inputs that returned the bits of the call before it.
+  // Finds a call with other inputs that returned the same bits as the call before it.
   void find_cached(const std::map<std::pair<uint32_t, std::string>, std::string>& first) {
     for (const auto& [key, bytes] : first) {
       const ProblemRun& run = evidence_.runs[key.first].run;
@@ -150,7 +150,7 @@ class NumberCheck {
     report_.issues.push_back(std::move(issue));
   }
 
-  // Who wrote the first wrong element, as the race build saw it.
+  // Adds the thread that wrote the first wrong element, as the race build recorded it.
   void add_writer(Issue& issue) const {
     const auto race = static_cast<size_t>(Build::race);
     for (const WrongRun& wrong : list_) {

@@ -1,4 +1,4 @@
-// The results of work that was started side by side.
+// Collects the results of tasks that run in parallel.
 #pragma once
 #include <exception>
 #include <future>
@@ -6,7 +6,7 @@
 
 namespace binade::lab {
 
-// Waits for all of them, also when one throws: they use what the caller holds. Throws the first
+// Waits for all tasks even if one throws, because they use the caller's data. Throws the first
 // error.
 template <class T>
 std::vector<T> results_of(std::vector<std::future<T>>& started) {

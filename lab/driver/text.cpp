@@ -1,4 +1,4 @@
-// The report as text for a terminal.
+// Writes the report as text for a terminal.
 #include <binade/kernels/base/error.h>
 #include <binade/lab/driver/numbers_internal.h>
 #include <binade/lab/driver/report.h>
@@ -104,7 +104,7 @@ std::string counts_text(const Counts& counts) {
   return out + "  Bounds from the vendor's peak rates; they predict no time.\n";
 }
 
-// The instructions that tell most, and the sum: "312 instructions: 24 LDG, 8 STG".
+// Lists the most frequent instructions and the total: "312 instructions: 24 LDG, 8 STG".
 std::string instructions_text(const std::map<std::string, uint64_t>& instructions) {
   uint64_t all = 0;
   std::vector<std::pair<uint64_t, std::string>> most;

@@ -21,14 +21,14 @@ bool has_lab(const std::string& root) {
   return std::filesystem::exists(root + "/lib/libbinade_lab_plain.a", ignored);
 }
 
-// By set_lab_folder(), which runs before constructors of this file may have.
+// set_lab_folder() may use this before the constructors of this file have run.
 std::string& installed_folder() {
   static std::string folder;
   return folder;
 }
 
-// Where the lab's files may be: as the user said, beside the program or the library in a build or
-// in an installation, and where this build was to be installed.
+// The folders where the lab's files may be: set by the user, beside the program or library in a
+// build or an installation, or where this build would be installed.
 std::vector<std::string> possible_roots() {
   std::vector<std::string> roots = {variable("BINADE_LAB"), installed_folder()};
   std::vector<std::filesystem::path> folders;
@@ -123,7 +123,7 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
   switch (build) {
     case Build::plain: add({"-fsanitize-coverage=trace-pc"}); break;
     case Build::race:
-      // The executor has the functions that both call.
+      // The executor defines the functions that both sanitizers call.
       add({"-fsanitize=thread",
            "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift,bounds,alignment,null,"
            "return,unreachable",

@@ -1,4 +1,4 @@
-// Exercise 1b, threads and memory: threads that have no element.
+// Exercise 1b, threads and memory: some threads have no element.
 // Fault: the grid is rounded up, so some threads lie outside of the matrix. What may they do?
 //
 // Check: binade kernel lab/exercises/1b_guard.cu --case transpose

@@ -1,4 +1,4 @@
-// Exercise 1c, threads and memory: which row is mine?
+// Exercise 1c, threads and memory: find this thread's row.
 // Gap: compute the row of this thread from blockIdx, blockDim and threadIdx.
 //
 // Check: binade kernel lab/exercises/1c_index.cu --case softmax

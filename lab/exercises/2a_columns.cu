@@ -1,4 +1,4 @@
-// Exercise 2a, coalescing: right, but 32 sectors a request.
+// Exercise 2a, coalescing: the result is right, but each request takes 32 sectors.
 // Fault: neighbouring threads take neighbouring rows. Change the two index lines only.
 //
 // Check: binade kernel lab/exercises/2a_columns.cu --case gemm:64x64x64 --strict

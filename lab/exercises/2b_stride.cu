@@ -1,6 +1,6 @@
-// Exercise 2b, coalescing: right, but each thread walks a piece of its own.
-// Fault: at every step of the loop the lanes of a warp are a whole piece apart. Let them be
-// neighbours instead.
+// Exercise 2b, coalescing: the result is right, but each thread reads its own contiguous chunk.
+// Fault: in each step of the loop the lanes of a warp are a whole chunk apart. Make them neighbours
+// instead.
 //
 // Check: binade kernel lab/exercises/2b_stride.cu --case reduce:65536 --strict
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Exercise 3b, shared memory and banks: a tile that is used again.
+// Exercise 3b, shared memory and banks: the tile is used again.
 // Fault: two lines race, although each tile is complete before it is read. Which two lines?
 //
 // Check: binade kernel lab/exercises/3b_reuse.cu --case gemm

@@ -1,4 +1,4 @@
-// Exercise 4a, reductions and races: a tree without barriers inside.
+// Exercise 4a, reductions and races: the tree has no barriers between its levels.
 // Fault: one level reads what another warp has not written yet.
 //
 // Check: binade kernel lab/exercises/4a_tree.cu --case reduce

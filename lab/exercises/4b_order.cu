@@ -1,6 +1,6 @@
-// Exercise 4b, reductions and determinism: right, but not the same bits twice.
-// Fault: the order of the additions is the order in which blocks happen to finish. Give the sums of
-// the blocks a fixed order.
+// Exercise 4b, reductions and determinism: the result is right, but its bits differ between runs.
+// Fault: the order of the additions is the order in which blocks happen to finish. Add the sums of
+// the blocks in a fixed order.
 //
 // Check: binade kernel lab/exercises/4b_order.cu --case reduce --strict
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Exercise 4c, reductions and races: the last warp without barriers.
+// Exercise 4c, reductions and races: the last warp runs without barriers.
 // Fault: lanes of a warp do not run in step. What orders their accesses to shared memory?
 //
 // Check: binade kernel lab/exercises/4c_warp.cu --case reduce

@@ -1,5 +1,5 @@
-// Exercise 5a, FP16 numerics: a sum that loses its terms.
-// Fault: the sum has 11 significant bits, so every addition is rounded to them.
+// Exercise 5a, FP16 numerics: a sum loses its terms.
+// Fault: the sum has 11 significant bits, and every addition is rounded to them.
 //
 // Check: binade kernel lab/exercises/5a_half_sum.cu --case gemm
 #include <cuda_fp16.h>

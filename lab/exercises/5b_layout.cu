@@ -1,5 +1,5 @@
-// Exercise 5b, tensor cores: the layout of a fragment.
-// Fault: the tile of b lies in shared memory row by row, and the fragment is told otherwise.
+// Exercise 5b, tensor cores: the layout of a fragment is wrong.
+// Fault: the tile of b lies in shared memory row by row, but the fragment is declared otherwise.
 //
 // Check: binade kernel lab/exercises/5b_layout.cu --case gemm
 #include <cuda_fp16.h>

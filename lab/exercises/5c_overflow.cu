@@ -1,11 +1,11 @@
 // Exercise 5c, numerics: exp() overflows.
-// Fault: exp(89) is more than a float can hold. What may be subtracted from a row without a change
-// of the quotients?
+// Fault: exp(89) is more than a float can hold. What can be subtracted from a row without changing
+// the quotients?
 //
 // Check: binade kernel lab/exercises/5c_overflow.cu --case softmax
 #include <cuda_runtime.h>
 
-// One warp a row.
+// One warp computes one row.
 __global__ void softmax(const float* in, float* out, int cols) {
   const float* row = in + size_t(blockIdx.x) * cols;
   float sum = 0;

@@ -1,4 +1,4 @@
-// The executor's findings and counts as the lab's.
+// Converts the executor's findings and counts to the lab's types.
 #include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/source_line.h>
 #include <binade/lab/runner/convert_internal.h>
@@ -27,7 +27,7 @@ const char* act_of(host::Act act, bool past) {
   return past ? "ran" : "runs";
 }
 
-// A place in a header of the lab or of the compiler that nothing of the user's was inlined into.
+// True for a place in a header of the lab or the compiler, not in the user's code.
 bool is_of_lab(const std::string& file) {
   return file.find("/binade/lab/device/") != file.npos ||
          file.find("/binade/kernels/host/") != file.npos || file.starts_with("/usr/");
@@ -125,7 +125,7 @@ FoundWriters writers_of(const std::string& array, const void* begin, size_t elem
                         size_t element_bytes) {
   FoundWriters writers;
   writers.array = array;
-  std::map<std::pair<std::string, int32_t>, uint32_t> numbers;  // of lines
+  std::map<std::pair<std::string, int32_t>, uint32_t> numbers;  // by line
   for (size_t i = 0; i < elements; ++i) {
     const host::LastWriter last =
         host::last_writer(static_cast<const char*>(begin) + i * element_bytes);

@@ -4,7 +4,7 @@
 namespace binade::lab {
 namespace {
 
-// Each visits the members in one order, for writing and for reading.
+// Each function visits the members in one order, for writing and for reading.
 template <class Side, class F>
 void visit_side(Side& side, F f) {
   f(side.act);

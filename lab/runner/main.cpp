@@ -1,5 +1,5 @@
-// The child process of the lab: PROGRAM PROBLEM RECORDS FIRST PART runs the problem's runs of a
-// part from number FIRST on. It is linked with the user's translated kernels and one build of the
+// The child process of the lab. "PROGRAM PROBLEM RECORDS FIRST PART" executes the runs of one part,
+// starting with run FIRST. It is linked with the user's translated kernels and one build of the
 // executor.
 #include <binade/kernels/host/access_report.h>
 #include <binade/kernels/host/executor.h>
@@ -54,7 +54,7 @@ void emit_early(const host::Finding& finding) {
   emit_found(RecordKind::early, found_from(finding));
 }
 
-// The arguments of a run in memory, and the pointers that solve() gets.
+// The arguments of a run in memory, and the pointers that solve() receives.
 class Arguments {
  public:
   explicit Arguments(const ProblemRun& run) : run_(run) {
@@ -82,7 +82,7 @@ class Arguments {
   }
 
   void* const* places() const { return places_.data(); }
-  // Inputs as they were, outputs not written.
+  // Restores the inputs and marks the outputs as not written.
   void fill() {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i] != nullptr) {
@@ -112,7 +112,7 @@ class Arguments {
       }
     }
   }
-  // Changed guards and inputs, which builds without the race detector see only here.
+  // Looks for changed guards and inputs. Builds without the race detector notice them only here.
   void check() const {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i] != nullptr) {
@@ -180,7 +180,7 @@ void emit_counts() {
   }
 }
 
-// Whether a thread of the run did not end.
+// True if a thread of the run did not end.
 bool was_endless() {
   const std::vector<host::Finding> all = host::findings();
   return std::any_of(all.begin(), all.end(), [](const host::Finding& finding) {
@@ -196,7 +196,7 @@ void run_one(const Problem& problem, const ProblemRun& run) {
   host::CheckOptions& checks = host::check_options();
   checks.collect_findings = true;
   checks.only_named_memory = true;
-  checks.host_accesses = false;  // but while solve() runs
+  checks.host_accesses = false;  // true only while solve() runs
   checks.step_limit = problem.step_limit;
   checks.sampled_blocks = run.sampled_blocks;
   const std::vector<host::ScheduleOptions> schedules = schedules_of(run);
@@ -248,7 +248,7 @@ int main_of(int argc, char** argv) {
   check(records_file >= 0, "cannot write ", argv[2]);
   host::catch_fault_signals();
   host::set_finding_sink(emit_early);
-  constexpr int kMostEndless = 2;  // runs with a thread that did not end; more would say the same
+  constexpr int kMostEndless = 2;  // stop after so many runs with endless threads
   int endless = 0;
   for (auto i = static_cast<size_t>(std::atoll(argv[3])); i < problem.runs.size(); ++i) {
     if (problem.runs[i].part != static_cast<uint32_t>(std::atoll(argv[4]))) {

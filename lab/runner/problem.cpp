@@ -69,7 +69,7 @@ std::vector<Record> records_from(std::string_view bytes) {
       in.read(record.payload);
       records.push_back(std::move(record));
     }
-  } catch (const Error&) {  // the child ended while it wrote this one
+  } catch (const Error&) {  // the child died while it wrote this one
   }
   return records;
 }

@@ -1,6 +1,5 @@
-// What a child process of the lab runs, and what it answers. The parent writes a problem to a file;
-// the child appends records to another one, each at once, so that a child that dies leaves what it
-// had found.
+// What a child process of the lab runs, and what it returns. The parent writes a problem to a file;
+// the child appends each record to another file at once, so that its records survive if it dies.
 #pragma once
 #include <binade/lab/source/translate.h>
 
@@ -15,22 +14,22 @@ struct ProblemArgument {
   std::string name = {};
   Passing passing = Passing::value;
   Element element = Element::f32;
-  bool is_output = false;                   // not written yet when solve() begins
+  bool is_output = false;                   // has no values when solve() begins
   int64_t count = 0;                        // elements of an array
-  int64_t row_elements = 0, row_pitch = 0;  // of an array with a leading dimension, else 0
+  int64_t row_elements = 0, row_pitch = 0;  // rows of an array with a leading dimension, else 0
   std::string bytes = {};                   // the elements of an input, or the value
 };
 
-// One call of solve() in each schedule.
+// A call of solve(), repeated in each schedule.
 struct ProblemRun {
   std::string shape = {}, inputs = {};
   std::vector<ProblemArgument> arguments = {};
   int32_t schedules = 1;        // 1: forward; 2: also reverse; 3: all
   bool counts = false;          // counts accesses, in the race build
   bool writers = false;         // says who wrote the outputs, in the race build
-  uint64_t sampled_blocks = 0;  // of each launch; 0: all
-  bool goes_on = false;         // in the process of the run before it: what that kept is seen
-  uint32_t part = 0;            // the child process that runs it
+  uint64_t sampled_blocks = 0;  // blocks counted in each launch; 0: all
+  bool goes_on = false;         // runs in the process of the run before it and sees its state
+  uint32_t part = 0;            // index of the child process that runs it
 };
 
 struct Problem {
@@ -46,7 +45,7 @@ enum class RecordKind : uint8_t {
   outputs,   // run, schedule, name, bytes: after each schedule
   failed,    // run, schedule, text: solve() threw
   finding,   // run, Found (found.h)
-  early,     // the same, at its first occurrence
+  early,     // the same, sent at its first occurrence
   count,     // run, FoundAccess
   together,  // run, FoundTogether
   launch,    // run, FoundLaunch
@@ -55,13 +54,13 @@ enum class RecordKind : uint8_t {
   end,       // run
 };
 
-// A record: its kind, the run, and what follows as in RecordKind.
+// A record: its kind, its run, and the fields listed in RecordKind.
 struct Record {
   RecordKind kind = RecordKind::begin;
   uint32_t run = 0;
   std::string payload = {};
 };
-// All whole records; a record that was cut off at the end is left out.
+// All complete records; an incomplete one at the end is left out.
 std::vector<Record> records_from(std::string_view bytes);
 std::string to_bytes(const Record& record);
 

@@ -1,5 +1,5 @@
-// The CUDA runtime of kernels in the lab: one device, on which every call has happened when it
-// returns. Memory of cudaMalloc() stands between guards.
+// The CUDA runtime for kernels in the lab: one device, with synchronous calls. Memory from
+// cudaMalloc() lies between guards.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/host/named_ranges.h>
 #include <binade/lab/device/runtime.h>
@@ -39,13 +39,13 @@ cudaError_t done(cudaError_t error) {
   return error;
 }
 
-// Memory that was freed in this run. It stays named, so that a use of it is a finding.
+// Memory that was freed in this run. It keeps its name, so that a later use is a finding.
 std::vector<std::unique_ptr<GuardedBuffer>>& freed() {
   static auto& freed = *new std::vector<std::unique_ptr<GuardedBuffer>>;
   return freed;
 }
 
-// "partials" of "(void**)&partials, n * sizeof(float)": the last word of the first argument.
+// Returns "partials", the last word of the first argument, for "(void**)&partials, n * 4".
 std::string name_in(std::string_view words) {
   int depth = 0;
   size_t end = 0;
@@ -72,11 +72,11 @@ struct HostCall {
   size_t bytes;
   bool writes;
 };
-// Whether the bytes of a call lie within the array in which they begin.
+// True if the bytes of a call lie within the array in which they begin.
 bool fits(const HostCall& call, host::Site site) {
   const host::FoundElement element = host::element_at(call.begin);
   if (element.space != host::MemorySpace::global || element.array.empty()) {
-    return true;  // memory of the host
+    return true;  // host memory
   }
   const auto size = static_cast<int64_t>(std::max<size_t>(element.element_bytes, 1));
   const int64_t left = (element.count - element.index) * size;
@@ -90,7 +90,7 @@ bool fits(const HostCall& call, host::Site site) {
   finding.first.line = {site.file == nullptr ? "" : site.file, site.line, "", 0};
   finding.element = element;
   if (element.index >= 0) {
-    finding.element.index = element.count;  // the first one beyond
+    finding.element.index = element.count;  // the first element out of bounds
   }
   finding.message = text(call.name, " of ", call.bytes, " bytes ", call.writes ? "writes" : "reads",
                          " beyond ", element.array, ", which has ", element.count * size, " bytes");
@@ -235,7 +235,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   return device == 0 ? cudaSuccess : done(cudaErrorInvalidDevice);
 }
-// The limits of the executor, and the numbers of one H100 SXM where a kernel may size its grid.
+// Returns the executor's limits and, for attributes that size a grid, the values of an H100 SXM.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;

@@ -1,4 +1,4 @@
-// What translated kernels call (lab/device/launch.h), on the executor.
+// Functions that translated kernels call (lab/device/launch.h), implemented on the executor.
 #include <binade/kernels/host/executor_internal.h>
 #include <binade/kernels/host/findings.h>
 #include <binade/kernels/host/race.h>
@@ -48,7 +48,7 @@ NumberNote& note_at(NumberEvent event, float value, const void* instruction, hos
 
 namespace {
 
-// Why CUDA refuses a launch; empty if it does not.
+// The reason why CUDA rejects a launch; empty if it is valid.
 std::string refusal_of(dim3 grid, dim3 block, size_t shared_bytes) {
   constexpr uint64_t kMostThreads = 1024, kMostDeep = 64, kMostBlocks = 65535;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -145,7 +145,7 @@ uint64_t atomic_apply(void* address, size_t bytes, const AtomicOperands& operand
 }
 
 int count_block_votes(int vote, host::Site site) {
-  // Threads of a block run on one OS thread, and all of them pass both barriers together.
+  // All threads of a block run on one OS thread. One may vote again before others read the count.
   static thread_local int counts[2] = {0, 0}, turn = 0, arrived = 0;
   const host::Executor& x = host::executor();
   if (arrived == 0) {

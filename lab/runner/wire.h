@@ -1,5 +1,5 @@
-// Values as bytes, for the files between the lab and its child processes on the same machine:
-// numbers in the machine's order, texts and byte strings after their length.
+// Serialises values for the files between the lab and its child processes on the same machine:
+// numbers in native byte order, texts and byte strings with their length first.
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -34,7 +34,7 @@ class WireWriter {
   std::string bytes_;
 };
 
-// Reads in the order of writing. Throws Error at the end of the bytes.
+// Reads values in the order in which they were written. Throws Error at the end of the bytes.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : left_(bytes) {}

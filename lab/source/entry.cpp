@@ -1,4 +1,4 @@
-// The entry function: extern "C" void solve(...).
+// Finds the entry function: extern "C" void solve(...).
 #include <binade/lab/source/rewrite_internal.h>
 
 #include <map>
@@ -47,7 +47,7 @@ const std::map<std::string, Element, std::less<>>& element_names() {
   return names;
 }
 
-// The parameter in the tokens [first, end).
+// Parses the parameter in the tokens [first, end).
 Parameter read_parameter(const Rewriter& file, size_t first, size_t end) {
   const Token& name = file.at(end - 1);
   if (end - first < 2 || name.kind != TokenKind::identifier) {
@@ -104,7 +104,7 @@ bool has_c_linkage(const Rewriter& file, size_t name) {
       return true;
     }
   }
-  // In a block extern "C" { ... }.
+  // Looks for a block extern "C" { ... } around the function.
   int depth = 0;
   for (size_t i = name; i-- > 2;) {
     depth += file.at(i).is("}") ? 1 : file.at(i).is("{") ? -1 : 0;
@@ -115,7 +115,7 @@ bool has_c_linkage(const Rewriter& file, size_t name) {
   return false;
 }
 
-// True if `name` is that of a function defined here: "name(...) {".
+// True if a function is defined here: "name(...) {".
 bool is_definition(const Rewriter& file, size_t name) {
   return file.at(name + 1).is("(") && file.at(file.closing(name + 1) + 1).is("{");
 }
@@ -129,7 +129,7 @@ void find_entry(Rewriter& file, TranslationState& state) {
     if (!named || token.kind != TokenKind::identifier || !is_definition(file, i)) {
       continue;
     }
-    if (token.is("main")) {  // a program of its own beside solve(), which the lab does not start
+    if (token.is("main")) {  // a program with its own main(), which the lab does not start
       file.replace(i, i, "binade_main_of_the_file");
       continue;
     }

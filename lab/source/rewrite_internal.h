@@ -1,4 +1,4 @@
-// The parts of the translator. Each finds one construct in the tokens of a file and replaces it.
+// The parts of the translator. Each finds one construct in a file's tokens and replaces it.
 #pragma once
 #include <binade/lab/source/tokens.h>
 #include <binade/lab/source/translate.h>
@@ -8,7 +8,7 @@
 
 namespace binade::lab {
 
-// A file during its translation: the tokens, and the replacements of parts of its text.
+// A file that is being translated: its tokens, and the replacements in its text.
 class Rewriter {
  public:
   Rewriter(std::string path, std::string_view source)
@@ -18,17 +18,17 @@ class Rewriter {
   const Token& at(size_t i) const { return i < tokens_.size() ? tokens_[i] : end_; }
   size_t size() const { return tokens_.size(); }
   const std::string& path() const { return path_; }
-  // The source from one token up to another, which is not part of it.
+  // The source from token `first` up to, but not including, token `end`.
   std::string_view between(size_t first, size_t end) const;
 
-  // Replaces the tokens from `first` to `last`. The lines of what follows stay the same.
+  // Replaces the tokens from `first` to `last`. Line numbers after them do not change.
   void replace(size_t first, size_t last, std::string text);
   void insert_before(size_t token, std::string text);
   std::string result() const;
 
-  // The token that closes the bracket at `open`; an error if there is none.
+  // The token that closes the bracket at `open`. Throws if there is none.
   size_t closing(size_t open) const;
-  // Before `name` at `last` come "a::b<...>::"; the first token of that.
+  // The first token of the qualified name "a::b<...>::name" that ends at `last`.
   size_t begin_of_qualified(size_t last) const;
 
   template <class... Parts>
@@ -40,7 +40,7 @@ class Rewriter {
   size_t before_template_arguments(size_t last) const;
 
   struct Edit {
-    size_t begin, end;  // offsets
+    size_t begin, end;  // offsets in the source
     std::string text;
   };
   std::string path_;
@@ -50,23 +50,23 @@ class Rewriter {
   Token end_;
 };
 
-// What the files of one translation share.
+// State that all files of one translation share.
 struct TranslationState {
   Translation result = {};
   std::set<std::string> included = {};  // files with #pragma once
   int shared_count = 0;
-  int depth = 0;  // of includes
+  int depth = 0;  // nesting depth of includes
   bool has_entry = false;
 };
 
-// Throws for what the lab does not have, such as inline assembly and grid-wide groups.
+// Throws for features that the lab does not have, such as inline assembly and grid-wide groups.
 void refuse_unsupported(const Rewriter& file);
 void rewrite_shared(Rewriter& file, TranslationState& state);
 void rewrite_launches(Rewriter& file);
 void find_entry(Rewriter& file, TranslationState& state);
-// The code that calls solve() with an array of pointers to its arguments.
+// Generates the code that calls solve() with an array of pointers to its arguments.
 std::string entry_code(const std::vector<Parameter>& parameters);
-// What replaces an #include; nothing: it stays.
+// The replacement for an #include; nullopt if it stays.
 std::optional<std::string> replace_include(const Rewriter& file, const Token& directive,
                                            TranslationState& state);
 std::string translate_part(const std::string& path, std::string_view source,

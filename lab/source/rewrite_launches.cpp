@@ -1,10 +1,10 @@
-// kernel<<<grid, block, shared, stream>>>(arguments) becomes a call of the lab's launch().
+// Turns kernel<<<grid, block, shared, stream>>>(arguments) into a call of the lab's launch().
 #include <binade/lab/source/rewrite_internal.h>
 
 namespace binade::lab {
 namespace {
 
-// The first of three adjacent ">" outside of brackets, before "(".
+// The first of three adjacent ">" that stand outside of brackets and before "(".
 size_t end_of_configuration(const Rewriter& file, size_t open) {
   for (size_t i = open + 1; i + 3 < file.size(); ++i) {
     const Token& token = file.at(i);
@@ -36,8 +36,8 @@ size_t count_parts(const Rewriter& file, size_t first, size_t end) {
   return parts;
 }
 
-// The last token of the body of the device function whose specifier is at `i`; `i` if there is no
-// body: a variable, a declaration, or a function of host and device.
+// The last token of the body of the device function whose specifier is at `i`. Returns `i` if it
+// has no body: a variable, a declaration, or a function for host and device.
 size_t end_of_device_function(const Rewriter& file, size_t i) {
   if (file.at(i + 1).is("__host__") || (i > 0 && file.at(i - 1).is("__host__"))) {
     return i;
@@ -58,7 +58,7 @@ size_t end_of_device_function(const Rewriter& file, size_t i) {
 }  // namespace
 
 void rewrite_launches(Rewriter& file) {
-  size_t end_of_device = 0;  // of the device function that has the token in it
+  size_t end_of_device = 0;  // end of the device function that contains the token
   for (size_t i = 0; i < file.size(); ++i) {
     if ((file.at(i).is("__global__") || file.at(i).is("__device__")) && i >= end_of_device) {
       end_of_device = end_of_device_function(file, i);
@@ -81,7 +81,7 @@ void rewrite_launches(Rewriter& file) {
     }
     const std::string kernel(file.between(first, i));
     std::string name;
-    for (const char c : kernel) {  // a text in quotes
+    for (const char c : kernel) {  // make the name a string literal
       name += c == '\n' ? ' ' : c;
       if (c == '"' || c == '\\') {
         name.back() = '_';

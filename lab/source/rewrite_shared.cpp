@@ -1,4 +1,4 @@
-// __shared__ declarations become references to the block's shared memory.
+// Turns __shared__ declarations into references to the block's shared memory.
 #include <binade/lab/source/rewrite_internal.h>
 
 namespace binade::lab {
@@ -11,13 +11,13 @@ bool is_specifier(const Token& token) {
 
 // The parts of "extern __shared__ alignas(16) T a[4], b;".
 struct SharedDeclaration {
-  size_t first = 0, last = 0;  // tokens, with the semicolon
+  size_t first = 0, last = 0;  // token range with the semicolon
   bool is_extern = false;
-  std::string alignment = {};     // an expression; empty: that of the type
-  std::vector<size_t> rest = {};  // tokens after the specifiers that are taken out
+  std::string alignment = {};     // an expression; empty: alignof(type)
+  std::vector<size_t> rest = {};  // tokens left after removing the specifiers
 };
 
-// The first token of the declaration around __shared__ at `at`.
+// The first token of the declaration whose __shared__ is at `at`.
 size_t first_of_declaration(const Rewriter& file, size_t at) {
   size_t first = at;
   while (first > 0) {
@@ -26,7 +26,7 @@ size_t first_of_declaration(const Rewriter& file, size_t at) {
       --first;
       continue;
     }
-    // "alignas(16)" before __shared__.
+    // Skip "alignas(16)" before __shared__.
     size_t open = first;
     if (before.is(")")) {
       for (open = first - 1; open > 0 && !file.at(open).is("("); --open) {
@@ -77,7 +77,7 @@ struct Declarator {
   int line = 0;
 };
 
-// Splits the tokens of a declaration at its declared names.
+// Splits the tokens of a declaration into its declarators.
 class Declarators {
  public:
   Declarators(const Rewriter& file, const SharedDeclaration& declaration)
@@ -102,7 +102,7 @@ class Declarators {
     static const Token none;
     return i < rest_.size() ? file_.at(rest_[i]) : none;
   }
-  // The first name outside of <> that is followed by what ends a name.
+  // The first name outside of <> that is followed by a token that ends a declarator's name.
   size_t first_name() const {
     int angle = 0;
     for (size_t i = 0; i < rest_.size(); ++i) {
@@ -158,9 +158,9 @@ std::string definition_of(const Declarator& d, const std::string& type,
               ", (", alignment, "), ", id, ">(\"", d.name, "\");");
 }
 
-// Braces around each token: how deep in bodies of functions it stands.
+// The opening braces of the outermost function bodies.
 std::vector<size_t> body_openings(const Rewriter& file) {
-  std::vector<size_t> openings;  // of the outermost function bodies
+  std::vector<size_t> openings;
   for (size_t i = 0; i < file.size(); ++i) {
     if (!file.at(i).is("{") || i == 0) {
       continue;
@@ -213,7 +213,7 @@ void rewrite_shared(Rewriter& file, TranslationState& state) {
       }
       return false;
     }();
-    if (!in_body) {  // outside of functions: every function that names it gets it
+    if (!in_body) {  // at namespace scope: define it in every function that uses it
       if (!declaration.is_extern) {
         file.fail(file.at(i), "a __shared__ variable outside of a function");
       }

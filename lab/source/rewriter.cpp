@@ -35,7 +35,7 @@ std::string Rewriter::result() const {
   size_t done = 0;
   for (const Edit& edit : edits) {
     if (edit.begin < done) {
-      continue;  // inside of what another edit replaced
+      continue;  // inside a part that another edit replaced
     }
     out += source_.substr(done, edit.begin - done);
     out += edit.text;
@@ -58,8 +58,8 @@ size_t Rewriter::closing(size_t open) const {
   fail(tokens_[open], "no ", close, " for this ", opening);
 }
 
-// The token before the "<" of template arguments that end at `last`. What is in parentheses there
-// may compare and shift.
+// The token before the "<" of template arguments that end at `last`. Parenthesised arguments may
+// contain < and >.
 size_t Rewriter::before_template_arguments(size_t last) const {
   int angle = 0, round = 0;
   for (size_t i = last + 1; i-- > 1;) {

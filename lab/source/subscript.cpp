@@ -28,7 +28,7 @@ class Subscripts {
   }
 
  private:
-  bool is_index(size_t i) const {  // a "[" that is no attribute and no capture
+  bool is_index(size_t i) const {  // true for "[" that opens no attribute or capture
     return i > 0 && file_.at(i).is("[") &&
            (file_.at(i - 1).kind == TokenKind::identifier || file_.at(i - 1).is("]") ||
             file_.at(i - 1).is(")"));
@@ -67,7 +67,7 @@ class Subscripts {
     }
     return std::nullopt;
   }
-  // Of the indices after a name the one after which `dimensions` - 1 are left.
+  // The index after the name that leaves `dimensions` - 1 indices behind it.
   std::optional<size_t> index_of(size_t name, int dimensions) const {
     std::vector<size_t> indices;
     for (size_t i = name + 1; i < file_.size();) {
@@ -93,7 +93,7 @@ class Subscripts {
     }
     return file_.size();
   }
-  // Names with ".", "->" and "::" between them, and indices after them.
+  // The start of the indexed expression: names joined by ".", "->" and "::", and their indices.
   std::optional<size_t> first_of_base(size_t bracket) const {
     size_t i = bracket;
     for (;;) {
@@ -121,7 +121,7 @@ class Subscripts {
   Rewriter file_;
 };
 
-// The offset of a column; the end of the source if there is no such line.
+// The offset of a line and column; the end of the source if there is no such line.
 size_t offset_of(std::string_view source, int line, int column) {
   size_t begin = 0;
   for (int i = 1; i < line && begin < source.size(); ++i) {

@@ -41,7 +41,7 @@ class Tokenizer {
     const size_t found = source_.find(text, from);
     return found == std::string_view::npos ? source_.size() : found + text.size();
   }
-  // The end of the line, continued by "\" at its end.
+  // The end of the line, including lines continued by "\".
   size_t end_of_line() const {
     size_t end = source_.find('\n', at_);
     while (end != std::string_view::npos &&
@@ -51,7 +51,7 @@ class Tokenizer {
     return std::min(end, source_.size());
   }
 
-  // False at the end of the source.
+  // Skips blanks and comments. False at the end of the source.
   bool skip_blank() {
     while (at_ < source_.size()) {
       if (starts("//")) {
@@ -69,7 +69,7 @@ class Tokenizer {
     return false;
   }
 
-  // A directive ends where a comment begins that may run over lines.
+  // A directive ends before a comment, because the comment may span lines.
   void take_directive() {
     const size_t end = end_of_line();
     const size_t comment = source_.substr(0, end).find("/*", at_);
@@ -82,7 +82,7 @@ class Tokenizer {
     }
     at_ = std::min(at_ + 1, source_.size());
   }
-  // R"mark( ... )mark"
+  // Takes a raw string: R"mark( ... )mark".
   void take_raw(size_t prefix) {
     const size_t open = source_.find('(', at_ + prefix);
     if (open == std::string_view::npos) {
@@ -107,7 +107,7 @@ class Tokenizer {
       ++at_;
     }
   }
-  // In 0x1e+2 the "+" is an operator.
+  // True in 0x1e+2, where the "+" is an operator.
   bool hexadecimal_e() const {
     size_t begin = at_;
     while (begin > 0 && (continues_name(source_[begin - 1]) || source_[begin - 1] == '.')) {
@@ -151,7 +151,7 @@ class Tokenizer {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_is_blank_ = true;  // nothing but blanks so far on this line
+  bool line_is_blank_ = true;  // only blanks so far on this line
 };
 
 }  // namespace

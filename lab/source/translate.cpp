@@ -8,9 +8,9 @@
 namespace binade::lab {
 namespace {
 
-constexpr int kMostIncludes = 32;  // of one inside of another
+constexpr int kMostIncludes = 32;  // nesting depth of includes
 
-// Names that no kernel of the lab may use, and what to do without them.
+// Names that kernels in the lab cannot use, with advice on what to use instead.
 const std::map<std::string, const char*, std::less<>>& unsupported() {
   static const char* const kAsm = "inline assembly; the lab runs C++: use the intrinsics";
   static const char* const kTexture = "textures and surfaces are not supported; read memory";
@@ -58,7 +58,7 @@ bool is_call_of_library(const Rewriter& file, size_t i) {
   return file.at(i + 1).is("::") && (token.is("thrust") || token.is("cub") || token.is("cutlass"));
 }
 
-// The argument of #include, with its quotes or brackets; empty for other directives.
+// The argument of #include with its quotes or brackets; empty for other directives.
 std::string included_name(std::string_view directive) {
   const auto skip = [&](std::string_view blank) {
     const size_t at = directive.find_first_not_of(blank);
@@ -83,7 +83,7 @@ std::string line_directive(int line, const std::string& path) {
   return text("#line ", line, " \"", quoted, "\"");
 }
 
-// Headers of CUDA that lab/device/cuda has.
+// True for CUDA headers that lab/device/cuda provides.
 bool is_known_cuda(const std::string& name) {
   static const std::set<std::string> known = {"cuda_runtime.h",
                                               "cuda_runtime_api.h",
@@ -103,7 +103,7 @@ bool is_known_cuda(const std::string& name) {
   return known.contains(name);
 }
 
-// Headers that come with CUDA and that the lab does not have.
+// True for headers that come with CUDA but that the lab does not provide.
 bool is_other_cuda(const std::string& name) {
   for (const char* prefix : {"cu", "thrust/", "cutlass/", "cute/", "nv", "nccl",
                              "cooperative_groups/", "curand", "texture", "surface", "binade/"}) {

@@ -1,5 +1,5 @@
-// cooperative_groups.h for kernels in the lab, up to the block: thread_block, tiles of a warp and
-// coalesced groups.
+// cooperative_groups.h for kernels in the lab: thread_block, tiles of a warp and coalesced groups.
+// Groups larger than a block are missing.
 #pragma once
 #include <binade/lab/device/prelude.h>
 
@@ -24,7 +24,7 @@ class thread_block {
 inline thread_block this_thread_block() { return {}; }
 inline void sync(const thread_block& group, BINADE_SITE) { group.sync(site); }
 
-// Some lanes of a warp. `rank` is the place of the calling lane among them.
+// A subset of the lanes of a warp. `rank` is the index of the calling lane in the subset.
 class lane_group {
  public:
   explicit lane_group(unsigned mask) : mask_(mask) {}
@@ -56,7 +56,7 @@ class lane_group {
   }
   int any(int predicate, BINADE_SITE) const { return __any_sync(mask_, predicate, site); }
   int all(int predicate, BINADE_SITE) const { return __all_sync(mask_, predicate, site); }
-  // Bit r is the vote of the lane of rank r.
+  // Bit r is the vote of the lane with rank r.
   unsigned ballot(int predicate, BINADE_SITE) const {
     return by_rank(__ballot_sync(mask_, predicate, site));
   }
@@ -102,7 +102,7 @@ class thread_block_tile : public lane_group {
     const unsigned first = rank_in_block() % 32 / kSize * kSize;
     return (kSize == 32 ? ~0u : (1u << kSize % 32) - 1u) << first & present();
   }
-  // Lanes of the calling warp that the block has.
+  // The lanes of the calling warp that exist in this block.
   static unsigned present() {
     const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
     const unsigned lanes = threads - rank_in_block() / 32 * 32;
@@ -148,7 +148,7 @@ template <class T>
 struct bit_xor {
   T operator()(T a, T b) const { return a ^ b; }
 };
-// The values of all lanes of the group, combined in the order of their ranks.
+// Combines the values of all lanes of the group in the order of their ranks.
 template <class T, class Operator>
 inline T reduce(const lane_group& group, T value, Operator, BINADE_SITE) {
   return binade::lab::gather<T>(

@@ -9,7 +9,7 @@ inline void __pipeline_memcpy_async(void* shared, const void* global, size_t byt
     binade::kernels::host::copy_async(shared, global, static_cast<int>(bytes - zero_fill), site);
     return;
   }
-  // Copies of 4 and 8 bytes land at once: the executor follows only those of 16 bytes in flight.
+  // Copies of 4 and 8 bytes finish at once: the executor tracks only copies of 16 bytes in flight.
   __builtin_memset(shared, 0, bytes);
   __builtin_memcpy(shared, global, bytes - zero_fill);
 }

@@ -1,3 +1,3 @@
-// cuda_runtime.h for kernels in the lab. As with nvcc, a file has it without including it.
+// cuda_runtime.h for kernels in the lab. As with nvcc, every file has it without an include.
 #pragma once
 #include <binade/lab/device/prelude.h>

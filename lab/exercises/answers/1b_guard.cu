@@ -1,5 +1,5 @@
-// Model answer: both indices are compared. The flat index alone lets column cols of row r pass,
-// which is an element of row r + 1.
+// Model answer: the guard compares both indices. With the flat index alone, column `cols` of row r
+// passes, which is an element of row r + 1.
 #include <cuda_runtime.h>
 
 __global__ void transpose(const float* in, float* out, int rows, int cols) {

@@ -1,4 +1,4 @@
-// Model answer: at each step the 256 threads read 256 neighbours, and step over them together.
+// Model answer: in each step the 256 threads read 256 neighbours and then advance together.
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

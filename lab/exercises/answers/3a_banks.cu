@@ -1,5 +1,4 @@
-// Model answer: with 33 words a row, the word [x][y] lies in bank (33 x + y) mod 32 = (x + y)
-// mod 32.
+// Model answer: with 33 words a row, word [x][y] lies in bank (33 x + y) mod 32 = (x + y) mod 32.
 #include <cuda_runtime.h>
 
 constexpr int kTile = 32;

@@ -15,7 +15,7 @@ __global__ void gemm(const float* a, const float* b, float* c, int m, int n, int
     for (int i = 0; i < kTile; ++i) {
       sum += tile_a[y][i] * tile_b[i][x];
     }
-    __syncthreads();  // nobody reads the tiles any more
+    __syncthreads();  // all threads are done with the tiles
   }
   if (row < m && col < n) {
     c[size_t(row) * n + col] = sum;

@@ -1,5 +1,4 @@
-// Model answer: every level ends with a barrier, which all threads reach: it stands outside of the
-// if.
+// Model answer: every level ends with a barrier outside of the if, so all threads reach it.
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

@@ -1,5 +1,5 @@
-// Model answer: every block has a place of its own, and a second launch adds the places in one
-// order.
+// Model answer: every block writes its sum to its own place, and a second launch adds the sums in a
+// fixed order.
 #include <cuda_runtime.h>
 
 constexpr int kBlocks = 8;

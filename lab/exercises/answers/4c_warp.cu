@@ -1,5 +1,5 @@
-// Model answer: __syncwarp() orders the memory of a warp; it stands after the first store and after
-// each level.
+// Model answer: __syncwarp() orders the memory accesses of a warp; it is needed after the first
+// store and after each level.
 #include <cuda_runtime.h>
 
 __global__ void reduce(const float* in, float* out, int n) {

@@ -1,4 +1,4 @@
-// Model answer: row_major says that neighbours in memory are neighbours of a row of the tile.
+// Model answer: row_major says that neighbours in memory are neighbours in a row of the tile.
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>

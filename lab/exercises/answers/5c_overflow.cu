@@ -1,8 +1,8 @@
-// Model answer: with the maximum of the row subtracted, the largest exponent is 0 and the sum at
+// Model answer: subtract the maximum of the row. Then the largest exponent is 0 and the sum is at
 // least 1.
 #include <cuda_runtime.h>
 
-// One warp a row.
+// One warp computes one row.
 __global__ void softmax(const float* in, float* out, int cols) {
   const float* row = in + size_t(blockIdx.x) * cols;
   float sum = 0;

@@ -1,9 +1,8 @@
-// GEMM, step 1: one thread an element.
+// GEMM, step 1: one thread computes one element.
 // Idea: c[row][col] is the product of a row of a and a column of b. Neighbouring threads take
 // neighbouring rows.
 // Expected gain: none, this is the start. The 32 lanes of a warp read 32 rows of a, which are k
-// floats apart: 32 sectors a request. They all read the same element of b: 1 sector. Counted
-// (64x64x64): -
+// floats apart: 32 sectors a request. They all read the same element of b: 1 sector.
 //
 // Counted (64x64x64): global 16512 requests 274432 sectors, shared 0 requests 0 passes, 0
 // barriers, 0 shuffles, 0 atomics, 0 products

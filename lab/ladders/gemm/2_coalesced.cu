@@ -1,8 +1,8 @@
-// GEMM, step 2: coalesced.
+// GEMM, step 2: coalesced accesses.
 // Idea: threadIdx.x counts columns instead of rows. Nothing else changes.
 // Expected gain: the lanes of a warp read the same element of a (1 sector) and 32 neighbours of b
-// (4 sectors), 5 sectors a step of the loop where step 1 had 33. The write falls from 32 sectors
-// to 4.
+// (4 sectors): each step of the loop takes 5 sectors instead of 33. The write takes 4 sectors
+// instead of 32.
 //
 // Counted (64x64x64): global 16512 requests 41472 sectors, shared 0 requests 0 passes, 0
 // barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,9 +1,8 @@
 // GEMM, step 3: tiles in shared memory.
-// Idea: a block copies a tile of a and a tile of b to shared memory, where each element serves 32
-// threads. What lies outside the matrices is 0 there.
-// Expected gain: an element of a or b comes from global memory once a block instead of once a warp
-// and step of the loop. Shared memory now carries two requests for each product. Counted
-// (64x64x64): -
+// Idea: a block copies a tile of a and a tile of b to shared memory, where each element is used by
+// 32 threads. Elements outside the matrices are 0 in the tile.
+// Expected gain: a block reads an element of a or b from global memory once, where every warp read
+// it in step 2. Shared memory now carries two requests for each product.
 //
 // Counted (64x64x64): global 640 requests 2560 sectors, shared 16896 requests 16896 passes,
 // 512 barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,9 +1,8 @@
-// GEMM, step 4: a column of results a thread.
+// GEMM, step 4: a thread computes a column of results.
 // Idea: a thread computes 8 elements of one column. It reads an element of the tile of b once and
 // multiplies it with 8 elements of the tile of a.
 // Expected gain: 9 requests to shared memory for 8 products instead of 16. A block's tile of c
-// grows to 64 x 64, so each element of a and b also comes from global memory half as often. Counted
-// (64x64x64): -
+// grows to 64 x 64, so each element of a and b is read from global memory half as often.
 //
 // Counted (64x64x64): global 384 requests 1536 sectors, shared 9472 requests 9472 passes, 256
 // barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,7 +1,7 @@
-// GEMM, step 5: a square of results a thread.
-// Idea: a thread computes 4 x 4 elements. Of each slice of the tiles it reads 4 elements of a and 4
-// of b into registers and multiplies each with each. Expected gain: 8 requests to shared memory for
-// 16 products; a column of 16 would need 17.
+// GEMM, step 5: a thread computes a square of results.
+// Idea: a thread computes 4 x 4 elements. In each step it reads 4 elements of a and 4 of b into
+// registers and forms all 16 products. Expected gain: 8 requests to shared memory for 16 products;
+// a column of 16 would need 17.
 //
 // Counted (64x64x64): global 384 requests 1536 sectors, shared 4352 requests 4352 passes, 128
 // barriers, 0 shuffles, 0 atomics, 0 products
@@ -11,7 +11,7 @@ constexpr int kTile = 64, kDepth = 8, kSide = 4, kThreads = 256;
 
 __global__ void gemm(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ float tile_a[kTile][kDepth], tile_b[kDepth][kTile];
-  const int t = threadIdx.x, x = t % 16, y = t / 16;  // columns x + 16 j, rows y + 16 i
+  const int t = threadIdx.x, x = t % 16, y = t / 16;  // handles columns x + 16 j, rows y + 16 i
   const int row0 = blockIdx.y * kTile, col0 = blockIdx.x * kTile;
   float sum[kSide][kSide] = {};
   for (int k0 = 0; k0 < k; k0 += kDepth) {

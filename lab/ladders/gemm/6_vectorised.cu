@@ -1,9 +1,9 @@
 // GEMM, step 6: vectors of four.
-// Idea: all traffic goes by float4, 16 bytes an instruction. For that the tile of a is stored
-// transposed, so that the 4 elements a thread needs are neighbours. Where k or n is no multiple of
-// 4 the loads from global memory go one by one. Expected gain: 2 requests to shared memory for 16
-// products instead of 8, and a quarter of the requests to global memory. But the transposed store
-// has conflicts: two lanes write one bank.
+// Idea: threads move float4 values, 16 bytes an instruction. The tile of a is stored transposed, so
+// that the 4 elements that a thread needs are neighbours. Where k or n is no multiple of 4, global
+// loads go one by one. Expected gain: 2 requests to shared memory for 16 products instead of 8, and
+// a quarter of the requests to global memory. But the transposed store has bank conflicts: two
+// lanes write to one bank.
 //
 // Counted (64x64x64): global 96 requests 1536 sectors, shared 1184 requests 4480 passes, 128
 // barriers, 0 shuffles, 0 atomics, 0 products
@@ -11,7 +11,7 @@
 
 constexpr int kTile = 64, kDepth = 8, kThreads = 256;
 
-// Four floats of a row from column col on; 0 outside of rows x cols.
+// Loads four floats of a row, starting at column col; 0 outside of rows x cols.
 __device__ float4 load_four(const float* p, int row, int col, int rows, int cols) {
   const float* from = p + size_t(row) * cols + col;
   if (row < rows && col + 3 < cols && cols % 4 == 0) {

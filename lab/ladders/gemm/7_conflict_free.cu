@@ -9,7 +9,7 @@
 
 constexpr int kTile = 64, kDepth = 8, kThreads = 256, kPad = 4;
 
-// Four floats of a row from column col on; 0 outside of rows x cols.
+// Loads four floats of a row, starting at column col; 0 outside of rows x cols.
 __device__ float4 load_four(const float* p, int row, int col, int rows, int cols) {
   const float* from = p + size_t(row) * cols + col;
   if (row < rows && col + 3 < cols && cols % 4 == 0) {

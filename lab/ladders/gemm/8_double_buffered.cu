@@ -1,8 +1,8 @@
-// GEMM, step 8: two buffers.
+// GEMM, step 8: double buffering.
 // Idea: while a block multiplies the tiles in one buffer, it loads the next ones into registers and
 // then writes them to the other buffer. Nobody reads that one, so no barrier is needed before.
-// Expected gain: one barrier a slice instead of two, and the loads of the next slice are under way
-// while the products run. It costs twice the shared memory and 4 registers a thread.
+// Expected gain: one barrier per step instead of two, and the next loads are in flight while the
+// products are computed. It costs twice the shared memory and 4 registers a thread.
 //
 // Counted (64x64x64): global 96 requests 1536 sectors, shared 1184 requests 4352 passes, 64
 // barriers, 0 shuffles, 0 atomics, 0 products
@@ -10,7 +10,7 @@
 
 constexpr int kTile = 64, kDepth = 8, kThreads = 256, kPad = 4;
 
-// Four floats of a row from column col on; 0 outside of rows x cols.
+// Loads four floats of a row, starting at column col; 0 outside of rows x cols.
 __device__ float4 load_four(const float* p, int row, int col, int rows, int cols) {
   const float* from = p + size_t(row) * cols + col;
   if (row < rows && col + 3 < cols && cols % 4 == 0) {
@@ -46,7 +46,7 @@ __global__ void gemm(const float* a, const float* b, float* c, int m, int n, int
   __shared__ __align__(16) float tile_b[2][kDepth][kTile];
   const int t = threadIdx.x, x = t % 16 * 4, y = t / 16 * 4;
   const int row0 = blockIdx.y * kTile, col0 = blockIdx.x * kTile;
-  // Half of the threads move a, the others b: this is the thread's place in its tile.
+  // Half of the threads copy a, the others b; depth and place are the thread's place in its tile.
   const bool moves_a = t < 128;
   const int depth = moves_a ? t % 2 * 4 : (t - 128) / 16, place = moves_a ? t / 2 : t % 16 * 4;
   float4 sum[4] = {};

@@ -1,9 +1,8 @@
 // GEMM, step 9: tensor cores.
 // Idea: a warp multiplies tiles of 16 x 16 with one instruction. a and b are FP16, sums are FP32. A
 // block of 8 warps computes 64 x 64 elements, each warp 16 x 32 of them.
-// Expected gain: one instruction of a warp does 16 x 16 x 16 products, where it did 32; and a and b
-// take half of the bytes. The products are exact in FP32, the sums are rounded as in the steps
-// before.
+// Expected gain: one instruction of a warp computes 16 x 16 x 16 products instead of 32, and a and
+// b take half of the bytes. The products are exact in FP32; the sums are rounded as before.
 //
 // Counted (64x64x64): global 384 requests 1024 sectors, shared 1088 requests 1408 passes, 72
 // barriers, 0 shuffles, 0 atomics, 64 products
@@ -21,7 +20,7 @@ __global__ void gemm(const __half* a, const __half* b, float* c, int m, int n, i
   __shared__ __align__(32) float tile_c[kTile][kTile + kPadFloat];
   const int t = threadIdx.x, warp = t / 32;
   const int row0 = blockIdx.y * kTile, col0 = blockIdx.x * kTile;
-  const int y = warp / 2 * 16, x = warp % 2 * 32;  // of the warp, in the block's tile
+  const int y = warp / 2 * 16, x = warp % 2 * 32;  // the warp's place in the block's tile
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum[2];
   wmma::fill_fragment(sum[0], 0.0f);
   wmma::fill_fragment(sum[1], 0.0f);
@@ -45,7 +44,7 @@ __global__ void gemm(const __half* a, const __half* b, float* c, int m, int n, i
     }
     __syncthreads();  // before the tiles are overwritten
   }
-  // Through shared memory, because a fragment cannot be cut off at the edge of the matrix.
+  // The results go through shared memory, because a fragment cannot be cut at the matrix's edge.
   wmma::store_matrix_sync(&tile_c[y][x], sum[0], kTile + kPadFloat, wmma::mem_row_major);
   wmma::store_matrix_sync(&tile_c[y][x + 16], sum[1], kTile + kPadFloat, wmma::mem_row_major);
   __syncthreads();

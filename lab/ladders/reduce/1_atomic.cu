@@ -1,4 +1,4 @@
-// Sum, step 1: one atomic addition an element.
+// Sum, step 1: one atomic addition for each element.
 // Idea: every thread adds its element to the result. atomicAdd makes that safe.
 // Expected gain: none, this is the start. All n additions go to one address, one after another.
 // Their order differs from run to run, and so do the last bits of the sum.

@@ -10,9 +10,9 @@
 
 constexpr int kThreads = 256, kBlocks = 32;
 
-__device__ float partial[kBlocks];  // a sum a block, in a fixed order: the bits never differ
+__device__ float partial[kBlocks];  // one sum per block, added in a fixed order
 
-// The sum of v over the block, in thread 0.
+// Thread 0 gets the sum of v over the block.
 __device__ float block_sum(float v) {
   __shared__ float part[kThreads];
   part[threadIdx.x] = v;

@@ -1,8 +1,8 @@
-// Sum, step 4: add first, fold once.
-// Idea: a thread adds all the elements it meets in a register. The tree runs once a block, not once
-// for every 256 elements.
-// Expected gain: barriers and shared memory no longer grow with n. For 65536 elements in 32 blocks
-// a block ran 8 trees and now runs 1.
+// Sum, step 4: add first, then reduce once.
+// Idea: a thread adds all its elements in a register. The tree runs once a block, not once for
+// every 256 elements.
+// Expected gain: barriers and shared memory traffic no longer grow with n. For 65536 elements in 32
+// blocks, each block runs 1 tree instead of 8.
 //
 // Counted (65536): global 2082 requests 8229 sectors, shared 1716 requests 1716 passes, 2376
 // barriers, 0 shuffles, 0 atomics, 0 products
@@ -10,9 +10,9 @@
 
 constexpr int kThreads = 256, kBlocks = 32;
 
-__device__ float partial[kBlocks];  // a sum a block, in a fixed order: the bits never differ
+__device__ float partial[kBlocks];  // one sum per block, added in a fixed order
 
-// The sum of v over the block, in thread 0.
+// Thread 0 gets the sum of v over the block.
 __device__ float block_sum(float v) {
   __shared__ float part[kThreads];
   const int t = threadIdx.x;

@@ -1,8 +1,8 @@
 // Sum, step 6: four elements a load.
 // Idea: a thread loads a float4, 16 bytes with one instruction. The last n % 4 elements, and an
-// input that is not aligned to 16 bytes, go one by one. Expected gain: a quarter of the load
-// instructions for the same sectors. What is left is one read of the input: the bytes that the task
-// itself needs.
+// input that is not aligned to 16 bytes, are loaded one by one. Expected gain: a quarter of the
+// load instructions for the same sectors. Only one read of the input remains, which any kernel
+// needs.
 //
 // Counted (65536): global 546 requests 8229 sectors, shared 528 requests 528 passes, 264
 // barriers, 2112 shuffles, 0 atomics, 0 products
@@ -10,9 +10,9 @@
 
 constexpr int kThreads = 256, kBlocks = 32;
 
-__device__ float partial[kBlocks];  // a sum a block, in a fixed order: the bits never differ
+__device__ float partial[kBlocks];  // one sum per block, added in a fixed order
 
-// The sum of v over the block, in thread 0.
+// Thread 0 gets the sum of v over the block.
 __device__ float block_sum(float v) {
   __shared__ float part[kThreads / 32];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

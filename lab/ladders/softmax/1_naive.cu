@@ -1,7 +1,7 @@
-// Softmax, step 1: one thread a row.
-// Idea: the formula as it stands. A thread walks its row three times: maximum, sum, quotients.
+// Softmax, step 1: one thread computes one row.
+// Idea: a thread follows the formula and reads its row three times: maximum, sum, quotients.
 // Expected gain: none, this is the start. Neighbouring threads read addresses that are a row apart,
-// so each lane of a request asks for a sector of its own, of which it uses 4 of 32 bytes.
+// so each lane of a request needs its own sector and uses 4 of its 32 bytes.
 //
 // Counted (64x256): global 2048 requests 65536 sectors, shared 0 requests 0 passes, 0
 // barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,9 +1,8 @@
-// Softmax, step 2: one block a row.
+// Softmax, step 2: one block computes one row.
 // Idea: the 256 threads of a block share a row, and neighbouring threads take neighbouring columns.
 // A tree in shared memory combines their maxima and their sums.
-// Expected gain: a request of 32 lanes touches 128 bytes in a row, 4 sectors instead of 32. The
-// price is the tree: barriers and passes over shared memory that step 1 did not have. Counted
-// (64x256): -
+// Expected gain: a request of 32 lanes reads 128 contiguous bytes, 4 sectors instead of 32. The
+// cost is the tree: barriers and accesses to shared memory that step 1 did not have.
 //
 // Counted (64x256): global 2048 requests 8192 sectors, shared 6592 requests 6592 passes, 9728
 // barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,8 +1,8 @@
 // Softmax, step 3: shuffles.
 // Idea: the lanes of a warp combine their values in registers. Only one value a warp goes through
 // shared memory, and one barrier is enough for it.
-// Expected gain: the tree of 8 levels had a barrier for each; now a reduction has one, and one more
-// before the array is used again. Traffic of global memory stays as it was.
+// Expected gain: the tree had a barrier for each of its 8 levels; now a reduction has one, and one
+// more before the array is used again. Global memory traffic is unchanged.
 //
 // Counted (64x256): global 2048 requests 8192 sectors, shared 2048 requests 2048 passes, 1536
 // barriers, 10240 shuffles, 0 atomics, 0 products

@@ -2,8 +2,8 @@
 // Idea: a thread keeps the sum relative to the largest value it has seen. When a larger value
 // comes, it scales the sum by exp(old maximum - new maximum). Two such pairs combine in the same
 // way. (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, algorithm 3.)
-// Expected gain: two reads of the row instead of three. With the write that is 3 parts of traffic
-// where step 3 had 4. And one barrier, because there is one reduction instead of two.
+// Expected gain: two reads of the row instead of three; with the write, 3 units of traffic instead
+// of 4. There is one reduction instead of two, so one barrier is left.
 //
 // Counted (64x256): global 1536 requests 6144 sectors, shared 2048 requests 2048 passes, 512
 // barriers, 10240 shuffles, 0 atomics, 0 products
@@ -15,7 +15,7 @@ struct Partial {
   float top, sum;
 };
 
-// exp(x - top); 1 where both are -inf, whose difference is no number.
+// Returns exp(x - top), or 1 where both are -inf and the difference would be NaN.
 __device__ float weight(float x, float top) { return x == top ? 1.0f : expf(x - top); }
 
 __device__ Partial combine(Partial a, Partial b) {

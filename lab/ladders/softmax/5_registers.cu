@@ -1,8 +1,8 @@
 // Softmax, step 5: the row stays in registers.
-// Idea: a thread keeps the values it has read, so that the last pass needs no second read. A block
-// keeps rows of up to 2048 columns; what is longer is read again, as in step 4.
-// Expected gain: one read and one write of each element. Those are the bytes that the task itself
-// needs, so no kernel can move less: from 3 parts of traffic to 2.
+// Idea: a thread keeps the values that it has read, so the last pass needs no second read. A block
+// keeps rows of up to 2048 columns; the rest of longer rows is read again, as in step 4.
+// Expected gain: each element is read once and written once: 2 units of traffic instead of 3. No
+// kernel can move less.
 //
 // Counted (64x256): global 1024 requests 4096 sectors, shared 2048 requests 2048 passes, 512
 // barriers, 10240 shuffles, 0 atomics, 0 products
@@ -14,7 +14,7 @@ struct Partial {
   float top, sum;
 };
 
-// exp(x - top); 1 where both are -inf, whose difference is no number.
+// Returns exp(x - top), or 1 where both are -inf and the difference would be NaN.
 __device__ float weight(float x, float top) { return x == top ? 1.0f : expf(x - top); }
 
 __device__ Partial combine(Partial a, Partial b) {

@@ -1,7 +1,7 @@
-// Transpose, step 1: one thread an element.
+// Transpose, step 1: one thread moves one element.
 // Idea: out[c][r] = in[r][c], with neighbouring threads along the columns of the input.
-// Expected gain: none, this is the start. Reads are in a row, 4 sectors a request; writes are a row
-// of the output apart, 32 sectors a request.
+// Expected gain: none, this is the start. Reads are contiguous, 4 sectors a request; writes are one
+// row of the output apart, 32 sectors a request.
 //
 // Counted (64x64): global 256 requests 4608 sectors, shared 0 requests 0 passes, 0 barriers, 0
 // shuffles, 0 atomics, 0 products

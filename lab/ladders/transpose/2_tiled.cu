@@ -1,8 +1,8 @@
 // Transpose, step 2: a tile in shared memory.
 // Idea: a block copies a tile of 32 x 32 elements to shared memory along the rows of the input, and
-// from there to the output along the rows of the output. The turn happens in shared memory.
-// Expected gain: both sides of global memory have 4 sectors a request. But a column of the tile
-// lies in one bank of shared memory: 32 words, 32 passes.
+// from there to the output along the rows of the output. Shared memory is read by columns.
+// Expected gain: reads and writes of global memory take 4 sectors a request. But a column of the
+// tile lies in one bank of shared memory: 32 words, 32 passes.
 //
 // Counted (64x64): global 256 requests 1024 sectors, shared 256 requests 4224 passes, 128
 // barriers, 0 shuffles, 0 atomics, 0 products

@@ -1,8 +1,8 @@
-// Transpose, step 4: four rows a thread.
-// Idea: a block of 8 warps instead of 32 moves the same tile, each thread four elements of it.
-// Their four reads are under way at the same time, and a thread computes its addresses once.
-// Expected gain: a quarter of the warps, and so of the barriers that warps wait at. The traffic of
-// memory stays as it was.
+// Transpose, step 4: a thread moves four rows.
+// Idea: a block of 8 warps instead of 32 moves the same tile, each thread four elements of it. A
+// thread's four reads are in flight at the same time, and it computes its addresses once.
+// Expected gain: a quarter of the warps, and so fewer warps at each barrier. Memory traffic is
+// unchanged.
 //
 // Counted (64x64): global 256 requests 1024 sectors, shared 256 requests 256 passes, 32
 // barriers, 0 shuffles, 0 atomics, 0 products

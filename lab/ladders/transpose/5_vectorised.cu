@@ -1,8 +1,8 @@
-// Transpose, step 5: four columns a thread.
+// Transpose, step 5: a thread moves four columns.
 // Idea: a thread reads and writes four neighbouring floats of global memory with one instruction
-// (float4). That takes rows and cols that are multiples of 4; other sizes go element by element.
+// (float4). rows and cols must be multiples of 4; other sizes go element by element.
 // Expected gain: a quarter of the requests to global memory, with the same sectors. The tile is
-// still read and written word by word, because its rows of 33 words are not aligned to 16 bytes.
+// still accessed word by word, because its rows of 33 words are not aligned to 16 bytes.
 //
 // Counted (64x64): global 64 requests 1024 sectors, shared 256 requests 256 passes, 32
 // barriers, 0 shuffles, 0 atomics, 0 products
