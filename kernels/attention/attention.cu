@@ -1,7 +1,6 @@
-// Attention on the device: turns views into a problem with plain strides and picks the kernels, or
-// the library (attention_provider.h). f16
-// and bf16 with head sizes up to 128 run on tensor cores (attention_tensor.cu), all else on CUDA
-// cores (attention_simt.cu).
+// Attention on the device: turns views into a problem with plain strides and picks the kernels or
+// the library (attention_provider.h). f16 and bf16 with head sizes up to 128 run on tensor cores
+// (attention_tensor.cu), all else on CUDA cores (attention_simt.cu).
 #include <binade/kernels/attention/cudnn_attention_internal.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
@@ -13,7 +12,7 @@ namespace {
 constexpr int64_t kTensorColumns = 128;
 constexpr int kDeltaThreads = 128;
 
-// delta = sum(dout out) of each query, one warp per query.
+// Computes delta = sum(dout out) for each query, one warp per query.
 template <class T>
 __global__ void __launch_bounds__(kDeltaThreads)
     attention_delta_kernel(const __grid_constant__ AttentionProblem<T> p, int64_t rows) {

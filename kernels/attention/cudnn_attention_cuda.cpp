@@ -19,7 +19,7 @@ using cudnn::Operand;
 using cudnn::Problem;
 
 constexpr int64_t kMostSize = 128, kSizeStep = 8;
-constexpr int64_t kTile = 128;  // queries, and keys, that the library's backward computes together
+constexpr int64_t kTile = 128;  // the library's backward works on tiles of so many queries and keys
 constexpr float kOne = 1, kUnseen = std::numeric_limits<float>::lowest();
 
 std::atomic<int64_t> calls{0};
@@ -30,7 +30,7 @@ Operand transposed(const View& view) {
   std::swap(o.strides[2], o.strides[3]);
   return o;
 }
-// Numbers per query, [batch, heads, queries] in row-major order.
+// One number per query, [batch, heads, queries] in row-major order.
 Operand per_query(float* data, const AttentionSizes& n) {
   const Dims sizes{n.batch, n.heads, n.queries, 1};
   return {.type = cudnn::kFloat, .sizes = sizes, .strides = row_major_strides(sizes), .data = data};
@@ -38,13 +38,13 @@ Operand per_query(float* data, const AttentionSizes& n) {
 
 // The operands of both graphs begin with these.
 enum Id : size_t { kQ, kKTransposed, kV, kOut, kLse, kScale };
-// The backward has in place of v its transpose, and these more.
+// The backward has the transpose of v in place of v, and these operands more.
 enum MoreIds : size_t { kOneId = kScale + 1, kDout, kDq, kDk, kDv, kDelta };
-// A causal graph has the lowest number as its last operand.
+// The last operand of a causal graph is the score of keys after the query, the lowest float.
 
 bool is_causal(const Problem& p) { return p.options[0] != 0; }
 
-// Tensors between operations, of the sizes that attention has.
+// Creates virtual tensors between operations, with the sizes that attention has.
 struct Between {
   Graph& graph;
   const Problem& p;
@@ -58,7 +58,7 @@ struct Between {
   }
   Descriptor per_query() const { return graph.between({q[0], q[1], q[2], 1}); }
   cudnn::DataType narrow() const { return cudnn::data_type(p.dtype); }
-  // [keys, queries] of each head: the same memory as [queries, keys].
+  // The scores of each head as [keys, queries]: a transposed view of [queries, keys].
   Descriptor transposed_scores(Descriptor scores) const {
     Dims sizes = score_sizes(), strides = row_major_strides(sizes);
     std::swap(sizes[2], sizes[3]);
@@ -69,7 +69,7 @@ struct Between {
   }
 };
 
-// Scores of keys after the query become the lowest number.
+// Replaces the scores of keys after the query by the lowest float.
 Descriptor mask_later(const Between& t, Descriptor scores) {
   const Descriptor row = t.scores(cudnn::kInt32), column = t.scores(cudnn::kInt32);
   const Descriptor seen = t.scores(cudnn::kBoolean), result = t.scores();
@@ -81,7 +81,7 @@ Descriptor mask_later(const Between& t, Descriptor scores) {
   return result;
 }
 
-// scale q k^T
+// Computes scale q k^T.
 Descriptor scaled_scores(const Between& t) {
   const Descriptor scores = t.scores(), scaled = t.scores();
   t.graph.matmul(t.graph.memory(kQ), t.graph.memory(kKTransposed), scores);
@@ -143,7 +143,7 @@ bool refuse(std::string& why, const char* reason) {
   return false;
 }
 
-// Rows of a head are contiguous, and everything is aligned to 16 bytes.
+// True if rows of a head are contiguous and all addresses are multiples of 16 bytes.
 bool is_aligned(const View& v) {
   constexpr int64_t kStep = 8;  // elements of two bytes
   bool aligned = reinterpret_cast<uintptr_t>(v.data) % 16 == 0 && v.strides[3] == 1;
@@ -153,7 +153,7 @@ bool is_aligned(const View& v) {
   return aligned;
 }
 
-// Defects of versions of the library that are wrong results or faults, not refusals;
+// Versions of the library have defects that give wrong results or faults instead of a refusal;
 // docs/providers.md names the reports. Null if this call meets none.
 const char* defect(const AttentionSizes& n, bool causal, bool backward) {
   const size_t version = cudnn::api().GetVersion();

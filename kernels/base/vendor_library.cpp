@@ -35,7 +35,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The sub-folders of `folder` whose name begins with `begin`, sorted.
+// Returns the sorted sub-folders of `folder` whose names begin with `begin`.
 std::vector<files::path> below(const files::path& folder, const std::string& begin) {
   std::vector<files::path> found;
   std::error_code error;
@@ -119,7 +119,7 @@ void print_notice(const std::string& notice) {
 }
 std::atomic<void (*)(const std::string&)> notice_sink{print_notice};
 
-// The end of the sentence about the files that were tried.
+// The end of the error, after the list of files that were tried.
 std::string advice(const VendorLibrary& library, LibraryPlaces places) {
   if (is_named(library)) {
     return text(", which ", library.variable, " names; correct or unset it");

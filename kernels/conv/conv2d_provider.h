@@ -5,7 +5,7 @@
 //   own:direct     on the CPU sums over padded images, on GPUs one thread per output element
 //   own:winograd   on the CPU, where it can compute the call (winograd_internal.h), else direct
 //   own:simt ...   on GPUs implicit GEMM; direct, if tiles cannot index the call
-//   library        on GPUs cuDNN 9, loaded by the first convolution: an error if it is not found.
+//   library        on GPUs cuDNN 9, loaded by the first convolution; an error if it is not found.
 //                  Calls without a plan (kernels/cudnn/cudnn_graph_internal.h) run as own
 #pragma once
 #include <binade/kernels/base/provider.h>

@@ -19,7 +19,7 @@ Dims dense_strides(const Dims& sizes, Order order) {
   return order == Order::row_major ? row_major_strides(sizes) : channels_last_strides(sizes);
 }
 
-// The order of all operands of a call whose activations are these.
+// The memory order for all operands of a call with these activations.
 Order order_of(const View& x, const View& y) {
   const auto row_major = [](const View& v) {
     return v.contiguous && v.size(1) > 1 && v.size(2) * v.size(3) > 1;
@@ -30,7 +30,7 @@ Order order_of(const View& x, const View& y) {
 Operand dense_operand(const View& view, Order order) {
   return cudnn::operand(view, view.sizes, dense_strides(view.sizes, order));
 }
-// A bias [C] for a tensor [N, C, H, W].
+// Views a bias [C] as an operand for a tensor [N, C, H, W].
 Operand bias_operand(const View& bias, Order order) {
   const Dims sizes{1, bias.size(0), 1, 1};
   return cudnn::operand(bias, sizes, dense_strides(sizes, order));
@@ -91,7 +91,7 @@ bool usable(const Conv2dSizes& d, std::string& why) {
   return true;
 }
 
-// Runs the problem, and if no engine keeps NaN through relu, without it.
+// Runs the problem. If no engine keeps NaN through relu, runs it without relu and then our relu.
 bool run_with_relu(Problem& p, const View& y, std::string& why) {
   if (cudnn::run(p, why)) {
     return true;

@@ -180,7 +180,7 @@ BINADE_SAME(kWinograd13x13, NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
 BINADE_SAME(kStrictNanPropagation, NUMERICAL_NOTE_STRICT_NAN_PROP);
 #undef BINADE_SAME
 
-// The types of the functions, with our enums for theirs.
+// Compares the types of the functions; our enums stand in for cuDNN's.
 static_assert(sizeof(cudnnBackendAttributeName_t) == sizeof(Attribute));
 static_assert(sizeof(cudnnBackendAttributeType_t) == sizeof(AttributeType));
 static_assert(sizeof(cudnnBackendDescriptor_t) == sizeof(Descriptor));
@@ -225,7 +225,7 @@ struct Library {
     BINADE_FIND(BackendExecute);
 #undef BINADE_FIND
     if (!all) {
-      return {};  // what was not found is reported by LoadedLibrary
+      return {};  // LoadedLibrary reports the missing function
     }
     const size_t got = table.GetVersion();
     return got / 10000 == kMajor ? std::string()

@@ -1,7 +1,7 @@
-// The part of cuDNN that Binade calls, its graph ("backend") interface of version 9, as a table of
-// functions found at run time: a build needs neither header nor library, and programs run without
-// it. Names and numbers are those of cudnn_graph.h 9; builds that have the header compare them with
-// it (cudnn_api_cuda.cpp).
+// The part of cuDNN that Binade calls, its graph ("backend") interface of version 9. It is a table
+// of functions found at run time: the build needs neither header nor library, and programs run
+// without them. Names and numbers are those of cudnn_graph.h 9; builds that have the header compare
+// them with it (cudnn_api_cuda.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ enum Status : int {
   kNotSupported = 3000,
   kExecutionFailed = 5000
 };
-// Whether the library says that it cannot do what was asked, and has done nothing: the families
-// BAD_PARAM (2000) and NOT_SUPPORTED (3000).
+// True if the library cannot do what was asked and has done nothing: the families BAD_PARAM (2000)
+// and NOT_SUPPORTED (3000).
 constexpr bool is_refusal(Status status) { return status >= kBadParam && status < 4000; }
 enum DataType : int {
   kFloat = 0,
@@ -179,7 +179,7 @@ enum HeuristicMode : int { kHeuristicFallback = 2, kHeuristicA = 3 };
 enum ReductionOperator : int { kReduceAdd = 0, kReduceMax = 3 };
 enum NormMode : int { kLayerNorm = 0, kBatchNorm = 2, kRmsNorm = 4 };
 enum NormPhase : int { kNormInference = 0, kNormTraining = 1 };
-// How an engine computes. Several may hold.
+// How an engine computes. Several notes may apply.
 enum NumericalNote : int {
   kTensorCore = 0,
   kDownConvertInputs = 1,
@@ -216,15 +216,15 @@ struct Api {
 
 // Loaded by the first call (kernels/base/vendor_library.h). REQUIRES: missing() is empty.
 const Api& api();
-// Why there is no library; empty if it is loaded.
+// The reason why there is no library; empty if it is loaded.
 const std::string& missing();
 const std::string& path();  // of the loaded file
 std::string version();      // "9.19.0"; "" if it is not loaded
 
-// For the provider "library": throws Error, which says where cuDNN was looked for, if it was not
+// For the provider "library": throws an Error that says where cuDNN was looked for if it was not
 // loaded.
 void require_library(const char* op);
-// For the provider "auto": why cuDNN cannot be used, "" if it can. Notes once that it is missing.
+// For the provider "auto": why cuDNN cannot be used, or "". Notes once if it is missing.
 std::string absence();
 
 }  // namespace binade::kernels::cudnn

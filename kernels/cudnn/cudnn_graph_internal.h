@@ -1,10 +1,10 @@
 // Graphs of cuDNN operations: a problem is described once, a plan that executes it is found and
 // kept, and run() executes it on the current stream with workspace from Binade's allocator.
 //
-// The first engine that the library offers is taken which repeats bit for
-// bit, does not reduce the precision of inputs or sums (f32 never runs as TF32), uses neither FFT
-// nor Winograd transforms, keeps NaN where the graph has a relu, and needs at most kMostWorkspace
-// bytes. Nothing is timed here. A plan depends on everything in the problem but the data.
+// run() takes the first engine offered by the library that repeats bit for bit, does not reduce the
+// precision of inputs or sums (f32 never runs as TF32), uses neither FFT nor Winograd transforms,
+// keeps NaN where the graph has a relu, and needs at most kMostWorkspace bytes. Nothing is timed
+// here. A plan depends on everything in the problem except the data.
 #pragma once
 #include <binade/kernels/base/view.h>
 #include <binade/kernels/cudnn/cudnn_api_internal.h>
@@ -35,7 +35,7 @@ class Object {
   }
   void set(Attribute attribute, const Dims& values);
   void set(Attribute attribute, Descriptor value);
-  // Copies at most `room` values; returns how many there are.
+  // Copies at most `room` values; returns the number of values available.
   int64_t get(Attribute attribute, AttributeType type, int64_t room, void* values) const;
   void finalize();
 
@@ -43,7 +43,7 @@ class Object {
   Descriptor descriptor_ = nullptr;
 };
 
-// The library cannot do what was asked; the text says why.
+// Thrown if the library cannot do what was asked; the text says why.
 struct Refusal {
   std::string reason;
 };
@@ -52,24 +52,24 @@ struct Refusal {
 struct Operand {
   DataType type;
   Dims sizes, strides;
-  void* data;             // device memory, or by value a number in host memory
+  void* data;             // device memory; for numbers by value, host memory
   bool by_value = false;  // read when run() is called
 };
 
-// The operand that a view is, with other sizes and strides for the same elements.
+// Describes a view as an operand, with other sizes and strides for the same elements.
 Operand operand(const View& view, const Dims& sizes, const Dims& strides);
 inline Operand operand(const View& view) { return operand(view, view.sizes, view.strides); }
-// A number by value, of sizes [1, 1, ...]; it must live until run() has returned.
+// A number passed by value, with sizes [1, 1, ...]; it must live until run() has returned.
 Operand number(const float& value, int dims);
 
-// Operations of one graph. Operands are named by their index in the problem; results between
+// The operations of a graph. Operands are named by their index in the problem; results between
 // operations are virtual tensors, which have no memory.
 class Graph {
  public:
   Graph(const std::vector<Operand>& operands, DataType compute);
 
   Descriptor memory(size_t operand) const { return tensors_[operand].get(); }
-  // A virtual tensor, row-major (or with these strides) and of the compute dtype (or of this one).
+  // A virtual tensor, row-major in the compute dtype unless strides and dtype are given.
   Descriptor between(const Dims& sizes);
   Descriptor between(const Dims& sizes, const Dims& strides, DataType type);
 
@@ -78,18 +78,18 @@ class Graph {
     const int64_t* padding;
     const int64_t* dilation;
   };
-  // y = x * w; dx from dy and w; dw from x and dy.
+  // Forward: y from x and w. Backward: dx from dy and w; dw from x and dy.
   void convolution_forward(const Convolution& c, Descriptor x, Descriptor w, Descriptor y);
   void convolution_backward_data(const Convolution& c, Descriptor dy, Descriptor w, Descriptor dx);
   void convolution_backward_filter(const Convolution& c, Descriptor x, Descriptor dy,
                                    Descriptor dw);
-  // y = x mode b; or for modes of one operand, without b; t selects for kBinarySelect.
+  // y = mode(x, b), or mode(x) for modes of one operand; t is the condition of kBinarySelect.
   void pointwise(Pointwise mode, Descriptor x, Descriptor b, Descriptor y, Descriptor t = nullptr);
   void index_along(int64_t axis, Descriptor x, Descriptor y);
   void matmul(Descriptor a, Descriptor b, Descriptor c);
   void reduce(ReductionOperator what, Descriptor x, Descriptor y);
   void reshape(Descriptor x, Descriptor y);
-  // An operation whose only attributes are its mode and tensors.
+  // Adds an operation whose only attributes are its mode and tensors.
   Object& add(DescriptorType type);
 
   std::vector<Descriptor> operations();  // finalized
@@ -105,11 +105,11 @@ class Graph {
 };
 
 struct Problem {
-  const char* name;  // of the kernel call, in errors
+  const char* name;  // name of the kernel call, for errors
   Device device;
-  DType dtype;  // of the arguments
+  DType dtype;  // dtype of the arguments
   std::vector<Operand> operands;
-  std::vector<int64_t> options;  // all else that build() reads
+  std::vector<int64_t> options;  // everything else that build() reads
   void (*build)(Graph& graph, const Problem& problem);
   bool keeps_nan = false;  // the engine must propagate NaN strictly
 };
@@ -120,6 +120,6 @@ struct Problem {
 // the execution of a plan fails. May be called by several threads, and while a stream is captured.
 bool run(const Problem& problem, std::string& why);
 
-int64_t plans_made();  // by this process; a problem that is known makes none
+int64_t plans_made();  // number of plans made by this process; a known problem makes none
 
 }  // namespace binade::kernels::cudnn

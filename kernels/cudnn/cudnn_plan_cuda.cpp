@@ -1,7 +1,7 @@
-// Plans: chosen among the library's engines, kept by problem, executed.
+// Plans are chosen among the library's engines, cached by problem, and executed.
 //
-// One handle per device, used under the lock of the device: neither handles nor plans may be used
-// by two threads at once. The lock is held while work is queued, not while it runs.
+// There is one handle per device, used under the device's lock: two threads must not use a handle
+// or a plan at once. The lock is held while work is queued, not while it runs.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/vendor_library.h>
@@ -21,7 +21,7 @@
 namespace binade::kernels::cudnn {
 namespace {
 
-constexpr size_t kWorkspaceAlignment = 256;  // of cudaMalloc, which the library's samples use
+constexpr size_t kWorkspaceAlignment = 256;  // that of cudaMalloc, which the library's samples use
 constexpr int kMostPlansTried = 32;
 
 std::atomic<int64_t> made{0};
@@ -39,13 +39,13 @@ struct KeyHash {
   }
 };
 
-// Engines read whole vectors: on an H200 several faulted on memory that begins elsewhere, although
-// the graph had told them so.
+// Engines read whole vectors: on an H200 several faulted on unaligned memory although the graph had
+// described the alignment.
 bool is_aligned(const Operand& o) {
   return o.by_value || reinterpret_cast<uintptr_t>(o.data) % kTensorBytes == 0;
 }
 
-// Several engines count elements in 32 bits and do not refuse more.
+// Several engines count elements in 32 bits and accept more without an error.
 bool is_countable(const Operand& o) {
   int64_t last = 0;
   for (int i = 0; i < o.sizes.size(); ++i) {
@@ -66,12 +66,12 @@ Key key_of(const Problem& p) {
   return key;
 }
 
-// A plan, and what it was made of: the library's own front end keeps the graph alive, too.
+// A plan and the objects it was made from; the library's own front end keeps the graph alive, too.
 struct Plan {
   std::unique_ptr<Graph> graph;
   Object description, config, plan;
   int64_t workspace = 0;
-  std::string refusal;  // why there is none
+  std::string refusal;  // why there is no plan
 };
 
 Plan refused(std::string reason) {
@@ -97,8 +97,8 @@ DeviceState& state_of(Device device) {
   return *state;
 }
 
-// Makes a handle of the current device. A library that loads may still not start, for lack of
-// memory or of its other files: that is noted once.
+// Makes a handle for the current device. A library that was loaded may still fail to start, for
+// lack of memory or of its other files: that is noted once.
 bool start(Handle& handle, std::string& why) {
   const Status status = api().Create(&handle);
   if (status == kSuccess) {
@@ -113,7 +113,7 @@ bool start(Handle& handle, std::string& why) {
   return false;
 }
 
-// Why an engine with these notes will not do; null if it will.
+// The reason not to use an engine with these notes; null if it is fit.
 const char* objection(const std::vector<NumericalNote>& notes, const Problem& p) {
   const auto has = [&](NumericalNote note) {
     return std::find(notes.begin(), notes.end(), note) != notes.end();
@@ -161,7 +161,7 @@ std::vector<NumericalNote> notes_of(const Object& config) {
   return notes;
 }
 
-// Makes a plan of this engine; returns why it will not do, or "".
+// Makes a plan from this engine; returns the reason not to use it, or "".
 std::string try_config(Handle handle, const Problem& p, Object&& config, Plan& plan) {
   try {
     if (const char* reason = objection(notes_of(config), p)) {
@@ -230,8 +230,8 @@ Plan& plan_of(DeviceState& state, const Problem& p) {
   return state.plans.emplace(std::move(key), std::move(plan)).first->second;
 }
 
-// Queues the plan's work. Throws Refusal if the library finds only now that an engine cannot serve
-// these arguments, before it has queued anything; throws Error if it fails.
+// Queues the plan's work. Throws Refusal if the library finds only now that the engine cannot take
+// these arguments and has queued nothing; throws Error if it fails.
 void execute(Handle handle, const Problem& p, const Plan& plan) {
   const Workspace memory(
       plan.workspace > 0 ? static_cast<size_t>(plan.workspace) + kWorkspaceAlignment : 0, p.device);
@@ -275,7 +275,7 @@ bool run(const Problem& problem, std::string& why) {
   }
   DeviceState& state = state_of(problem.device);
   const std::lock_guard lock(state.mutex);
-  const RelaxedCapture relaxed;  // the library may load kernels, also when it first executes a plan
+  const RelaxedCapture relaxed;  // the library may load kernels, even when it executes a plan
   if (!state.handle && !start(state.handle, why)) {
     return false;
   }
@@ -285,7 +285,7 @@ bool run(const Problem& problem, std::string& why) {
       execute(state.handle, problem, plan);
       return true;
     } catch (const Refusal& refusal) {
-      plan.refusal = refusal.reason;  // the plan lives on: captured graphs may run its kernels
+      plan.refusal = refusal.reason;  // the plan stays: captured graphs may run its kernels
     }
   }
   why = plan.refusal;

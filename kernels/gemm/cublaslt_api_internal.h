@@ -10,7 +10,7 @@
 namespace binade::kernels::cublaslt {
 
 enum Status : int { kSuccess = 0, kInvalidValue = 7, kArchMismatch = 8, kNotSupported = 15 };
-// Whether the library says that it cannot do what was asked, and has done nothing.
+// True if the library cannot do what was asked and has done nothing.
 constexpr bool is_refusal(Status status) {
   return status == kInvalidValue || status == kArchMismatch || status == kNotSupported;
 }
@@ -53,7 +53,7 @@ using Description = struct DescriptionOpaque*;
 using Preference = struct PreferenceOpaque*;
 using Stream = void*;  // cudaStream_t
 
-// The operands of a product in the library's column-major order: d = epilogue(alpha a b + beta c).
+// Matmul computes d = epilogue(alpha a b + beta c) on column-major matrices.
 struct Api {
   Status (*Create)(Handle* handle);
   const char* (*GetStatusName)(Status status);
@@ -82,7 +82,7 @@ struct Api {
 
 // Loaded by the first call (kernels/base/vendor_library.h). REQUIRES: missing() is empty.
 const Api& api();
-// Why there is no library; empty if it is loaded.
+// The reason why there is no library; empty if it is loaded.
 const std::string& missing();
 const std::string& path();  // of the loaded file
 

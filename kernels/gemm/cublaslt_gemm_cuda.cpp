@@ -6,7 +6,7 @@
 // that the library's heuristic returns. It is asked once per problem and cached; nothing is timed.
 //
 // The library's relu may turn NaN into 0, which would hide an overflow from the loss scaler. So a
-// product with relu is one without, followed by our own relu in place.
+// product with relu runs without it, followed by our own relu in place.
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/base/workspace.h>
@@ -64,13 +64,13 @@ lt::DataType data_type(DType dtype) {
   }
 }
 
-// A matrix in the library's terms: [rows, columns] column-major, or its transpose in memory.
+// A matrix in the library's terms: column-major [rows, columns]; `transposed`: used transposed.
 struct Operand {
   int64_t rows = 0, columns = 0, leading = 0, batch_stride = 0;
   bool transposed = false;
 };
 
-// `row` and `column`: strides of an operand with these sizes. False if neither is 1.
+// `row` and `column` are the strides of an operand with these sizes. False if neither is 1.
 bool describe(int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t batch,
               Operand& operand) {
   if (row != 1 && column != 1) {
@@ -114,8 +114,8 @@ bool describe(const Gemm& g, Product& product) {
     case Activation::none:
     case Activation::relu: product.epilogue = bias ? lt::kBias : lt::kDefault; break;
     case Activation::gelu_tanh:
-      // Measured on an H200: in f64 right to 10 digits only, in 16 bits wrong by up to 1.4 units of
-      // the last place.
+      // Measured on an H200: in f64 only 10 digits are right; in 16 bits the error is up to 1.4
+      // units in the last place.
       if (product.dtype != DType::f32) {
         return false;
       }
@@ -167,7 +167,7 @@ void create(const Product& product, const Gemm& g, Description& description) {
 struct Choice {
   bool found = false;
   lt::Algorithm algorithm = {};
-  bool lasting = true;  // false: the library failed to answer, and may answer the next time
+  bool lasting = true;  // false: the library failed to answer, so ask it again next time
 };
 
 Choice ask(lt::Handle library, const Gemm& g, const Description& description, const Layout& a,
@@ -196,8 +196,8 @@ Choice ask(lt::Handle library, const Gemm& g, const Description& description, co
           .lasting = status == lt::kSuccess || lt::is_refusal(status)};
 }
 
-// The choice of an algorithm depends on the product and on the alignment of its memory, also of the
-// bias, which some algorithms read in vectors.
+// The algorithm depends on the product and on the alignment of its operands, including the bias,
+// which some algorithms read in vectors.
 using Key = std::array<int64_t, 24>;
 Key key_of(const Gemm& g, const Product& product) {
   Key key = {};
@@ -223,12 +223,12 @@ Key key_of(const Gemm& g, const Product& product) {
 
 struct Plans {
   std::mutex mutex;
-  std::map<int, lt::Handle> handles;  // by device; they live as long as the process
+  std::map<int, lt::Handle> handles;  // one per device; they live as long as the process
   std::map<Key, Choice> choices;
 };
 
-// Makes a handle of the current device. A library that loads may still not start, for lack of
-// memory: that is noted once.
+// Makes a handle for the current device. A library that was loaded may still fail to start, for
+// lack of memory: that is noted once.
 bool start(lt::Handle& handle) {
   const lt::Status status = lt::api().Create(&handle);
   if (status == lt::kSuccess) {
@@ -253,7 +253,7 @@ bool run_product(const Gemm& g, const Product& product) {
   create(product, product.b, b);
   create(product, product.y, y);
   static auto& plans = *new Plans;
-  const RelaxedCapture relaxed;  // the library may load kernels, also when it first multiplies
+  const RelaxedCapture relaxed;  // the library may load kernels, even when it multiplies
   const Key key = key_of(g, product);
   lt::Handle handle = nullptr;
   Choice choice;
@@ -293,7 +293,7 @@ bool run_product(const Gemm& g, const Product& product) {
 }
 
 #ifdef BINADE_HOST_EXECUTION
-// Computes by the CPU backend, if the environment names no library for host execution.
+// Computes on the CPU backend. Host execution does so unless the environment names a library.
 bool compute_on_host(const Gemm& g) {
   check_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(current_stream(g.y.device))),
              "cudaStreamSynchronize");

@@ -14,11 +14,10 @@ namespace binade::kernels {
 // is executed (then also of every later call of the problem).
 bool library_gemm(const Gemm& g);
 
-// Throws Error, which lists the places that were searched, if the library was not loaded.
+// Throws an Error that lists the places that were searched if the library was not loaded.
 void require_gemm_library();
 
-// For the provider "auto": why the library cannot be used, "" if it can. Says once that it is
-// missing.
+// For the provider "auto": why the library cannot be used, or "". Notes once if it is missing.
 std::string gemm_library_absence();
 
 int64_t library_gemm_calls();  // number of calls that returned true, in this process

@@ -5,7 +5,7 @@
 //   own:tiled      32 x 32 tiles in shared memory
 //   eigen          Eigen's products on the CPU, if this build has Eigen; epilogues that write a
 //                  slope or multiply by a factor, and GPUs, run as own
-//   library        cuBLASLt, loaded by the first product on a GPU: an error if it is not found.
+//   library        cuBLASLt, loaded by the first product on a GPU; an error if it is not found.
 //                  Products that it cannot compute (strides in both dimensions) run as own
 #pragma once
 #include <binade/kernels/base/provider.h>

@@ -21,11 +21,11 @@ using cudnn::Operand;
 using cudnn::Problem;
 using namespace cudnn_norm;
 
-constexpr float kForgetAll = 1;       // running statistics become those of the batch
-constexpr int64_t kVectorFloats = 4;  // of 16 bytes, the alignment of operands
+constexpr float kForgetAll = 1;       // running statistics become the batch's statistics
+constexpr int64_t kVectorFloats = 4;  // floats in 16 bytes, the alignment of operands
 
-// More options: whether there are running statistics (then the factor, both inputs and both outputs
-// follow), a residual (the last operand), and relu.
+// Options 2 to 4 are: there are running statistics (then the factor, both inputs and both outputs
+// are operands, too), there is a residual (the last operand), and relu.
 void build_batch_norm(Graph& graph, const Problem& p) {
   const bool running = p.options[2] != 0, residual = p.options[3] != 0, relu = p.options[4] != 0;
   const Operand& image = p.operands[3];
@@ -48,7 +48,7 @@ void build_batch_norm(Graph& graph, const Problem& p) {
   }
 }
 
-// Puts the batch norm in the queue, with the variance that the library makes running variances of.
+// Queues the batch norm; a.variance gets the variance that the library uses for running statistics.
 bool start_batch_norm(const BatchNormForward& a, std::string& why) {
   const DenseInput x(a.x, Order::channels_last), residual(a.residual, Order::channels_last);
   const DenseOutput y(a.y, Order::channels_last);
@@ -84,11 +84,11 @@ bool start_batch_norm(const BatchNormForward& a, std::string& why) {
   return true;
 }
 
-// What the library makes running variances of.
+// The variance from which the library computes running variances.
 enum class RunningVariance : uint8_t { unknown, refused, biased, unbiased };
 
-// Asks it: 64 values per channel, half of them 1 and half -1, have the biased variance 1 and the
-// unbiased one 64 / 63. `why` then says why it is unknown or refused.
+// Asks the library: 64 values per channel, half of them 1 and half -1, have the biased variance 1
+// and the unbiased variance 64 / 63. If it is unknown or refused, `why` says why.
 RunningVariance ask_running_variance(DType dtype, Device device, std::string& why) {
   constexpr int64_t kChannels = 32, kSide = 4, kImages = 4, kCount = kImages * kSide * kSide;
   const Dims sizes{kImages, kChannels, kSide, kSide};

@@ -155,7 +155,7 @@ bool in_place(const BatchNormBackward& a) {
   return a.dx.data == a.dy.data || a.dresidual.data == a.dy.data;
 }
 
-// What else a problem's name says: wishes that not every call has.
+// Names the optional outputs and inputs of a call, as part of the problem's name.
 const char* wishes(const LayerNormForward& a) { return a.mean ? " with more than x" : ""; }
 const char* wishes(const LayerNormBackward& a) { return a.mean ? " with more than x" : ""; }
 const char* wishes(const BatchNormBackward& a) { return a.y ? " with more than x" : ""; }
@@ -164,7 +164,7 @@ std::string wishes(const BatchNormForward& a) {
               a.residual ? " residual" : "", a.relu ? " relu" : "");
 }
 
-// `more`: what else the choice depends on.
+// `more` encodes what else the choice depends on.
 template <class Call>
 void run_chosen(const char* name, const Call& a, int64_t more, const std::function<void()>& own) {
   static auto& choices = *new ProviderChoices;

@@ -1,4 +1,4 @@
-// What the graphs of norms by cuDNN share: operands, refusals and the forward operation.
+// Shared by the graphs of norms by cuDNN: operands, refusals and the forward operation.
 #pragma once
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
 #include <binade/kernels/norm/batch_norm.h>
@@ -7,7 +7,7 @@
 
 namespace binade::kernels::cudnn_norm {
 
-// Sizes [N, C, H, W] of a tensor [N, C, ...].
+// The sizes [N, C, H, W] for a tensor [N, C, ...].
 inline Dims image_sizes(const View& x) {
   Dims sizes{x.size(0), x.size(1), x.dim() > 2 ? x.size(2) : 1, 1};
   for (int i = 3; i < x.dim(); ++i) {
@@ -19,7 +19,7 @@ inline cudnn::Operand image(const View& x) {
   const Dims sizes = image_sizes(x);
   return cudnn::operand(x, sizes, channels_last_strides(sizes));
 }
-// A vector [C] of parameters, or [N] of statistics of rows.
+// channels() is for a vector [C] of parameters or statistics, rows() for statistics [N] of rows.
 inline cudnn::Operand channels(const View& v) {
   const Dims sizes{1, v.numel, 1, 1};
   return cudnn::operand(v, sizes, channels_last_strides(sizes));
@@ -46,9 +46,9 @@ inline bool refuse(std::string& why, const char* reason) {
   return false;
 }
 
-// Options: the mode, and whether there is a mean (and a bias with it). Operands of the forward: x,
-// scale, epsilon, y, rstd, then mean and bias. Of the backward: x, dy, scale, rstd, dx, dscale,
-// then mean and dbias.
+// The options are the mode and whether there is a mean (and with it a bias). The operands of the
+// forward are x, scale, epsilon, y, rstd, then mean and bias; those of the backward x, dy, scale,
+// rstd, dx, dscale, then mean and dbias.
 cudnn::Object& add_forward(cudnn::Graph& graph, const cudnn::Problem& p, cudnn::Descriptor y);
 
 // Runs a batch norm as library_norm does, but does not count the call.

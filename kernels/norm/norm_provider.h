@@ -2,10 +2,10 @@
 // library or auto. BINADE_NORM gives it until set_norm_provider is called. The CPU has only one
 // implementation.
 //
-//   library        cuDNN 9, loaded by the first norm: an error if it is not found. It computes f32,
-//                  f16 and bf16 in training, with weight and bias, and backward with all gradients
-//                  wanted; batch norm also with the variance for running statistics, a residual and
-//                  relu. All else runs as own, and so do group norm and evaluation.
+//   library        cuDNN 9, loaded by the first norm; an error if it is not found. It computes f32,
+//                  f16 and bf16 with all parameters: RMS norm, batch norm in training (also with a
+//                  residual, relu and running statistics), and backward (layer norm, too) with all
+//                  gradients wanted. All else runs as own: cudnn_norm_cuda.cpp has the reasons
 #pragma once
 #include <binade/kernels/base/provider.h>
 
