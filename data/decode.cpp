@@ -35,7 +35,7 @@ const char* known_foreign_format(std::span<const uint8_t> bytes) {
   return text ? "text" : "an unknown format";
 }
 
-// A format, what its files begin with, and its decoder.
+// A file format: its signature test and its decoder.
 struct Format {
   const char* name;
   bool (*begins)(std::span<const uint8_t> bytes);
@@ -67,7 +67,7 @@ Image decode(const DecodeRequest& request) {
                  ", expected JPEG, PNG, BMP, PNM, GIF, WebP or TGA");
 }
 
-// The TIFF part of the EXIF block in a JPEG, or empty.
+// Returns the TIFF part of the EXIF block in a JPEG, or nothing.
 std::span<const uint8_t> jpeg_exif(std::span<const uint8_t> bytes) {
   size_t at = 2;
   while (at + 4 <= bytes.size() && bytes[at] == 0xff) {

@@ -1,6 +1,6 @@
-// BMP: palettes of 1 to 8 bits, those of 4 and 8 also as runs (RLE4, RLE8), and 16, 24 or 32 bits
-// with or without masks; headers of Windows and OS/2. Pixels that runs leave out have colour 0, as
-// in Pillow. Samples of n bits become v * 255 / (2^n - 1), rounded down, as in Pillow.
+// BMP with palettes of 1 to 8 bits (4 and 8 also run-length encoded, RLE4 and RLE8) or with 16, 24
+// or 32 bits, with or without masks; headers of Windows and OS/2. Pixels that runs leave out have
+// colour 0, and samples of n bits become v * 255 / (2^n - 1), rounded down, as in Pillow.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ class BmpReader {
     if (header.bits <= 8) {
       read_palette(header_end);
     } else if (header.has_masks()) {
-      header_end += header.length == 40 ? 4 * header.masks() : 0;  // they come after the header
+      header_end += header.length == 40 ? 4 * header.masks() : 0;  // masks come after the header
       read_masks();
     } else if (header.bits == 16) {
       masks_[0].bits = 0x7c00, masks_[1].bits = 0x3e0, masks_[2].bits = 0x1f;
@@ -104,7 +104,7 @@ class BmpReader {
     const uint64_t row_bytes = (static_cast<uint64_t>(header_.width) * header_.bits + 31) / 32 * 4;
     const uint64_t all = row_bytes * static_cast<uint64_t>(header_.height);
     request_.need("BMP", header_.data_at + all);
-    // Some programs count two bytes more, or write a number that the file cannot have.
+    // Some programs count two bytes more, or write a size larger than the file: both are accepted.
     if (header_.pixel_bytes >= all + row_bytes &&
         request_.bytes.size() >= header_.data_at + header_.pixel_bytes) {
       request_.reject("corrupt BMP: the header says ", header_.pixel_bytes, " bytes of pixels, ",
@@ -124,9 +124,9 @@ class BmpReader {
     return image;
   }
 
-  // Pairs of bytes: a run of one colour (in RLE4 of two in turn), or after a zero the end of a row
-  // (0), the end of the picture (1), a move to the right and up (2), or so many colours one by one,
-  // padded to two bytes.
+  // The data are pairs of bytes: a run of one colour (in RLE4, two colours by turns), or a zero and
+  // the end of a row (0), the end of the picture (1), a move right and up (2), or a number of
+  // colours that follow one by one, padded to two bytes.
   Image read_runs() const {
     Image image = make_image(static_cast<int>(header_.height), static_cast<int>(header_.width),
                              request_.channels(3));
@@ -136,7 +136,7 @@ class BmpReader {
     Place to{image};
     for (uint64_t at = header_.data_at;;) {
       if (at >= request_.bytes.size() && is_full(to)) {
-        return image;  // only the mark of the end is missing
+        return image;  // only the end mark is missing
       }
       const uint8_t* pair = run_bytes(at, 2, to);
       if (pair[0] > 0) {
@@ -168,7 +168,7 @@ class BmpReader {
     }
   }
 
-  // Where the next pixel of a run goes; rows in the order of the file.
+  // The place of the next pixel in a run; rows in file order.
   struct Place {
     Image& image;
     int row = 0, column = 0;

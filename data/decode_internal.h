@@ -1,4 +1,4 @@
-// Shared by the decoders of the formats. Not part of the public interface.
+// Shared by the decoders. Not part of the public interface.
 #pragma once
 #include <binade/data/decode.h>
 #include <binade/data/window/image_request.h>
@@ -30,7 +30,7 @@ struct DecodeRequest {
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  // Throws if decoding has taken longer than the limit. Decoders call it for every row or scan.
+  // Throws if decoding has exceeded its time limit. Decoders call it for every row or scan.
   void check_time() const {
     if (seconds() > options.limits.max_seconds) [[unlikely]] {
       reject("decoding takes longer than ", options.limits.max_seconds,
@@ -43,14 +43,14 @@ struct DecodeRequest {
   }
 };
 
-// Throws unless the options are valid and the file has bytes, but not too many.
+// Throws if the options are invalid, or if the file is empty or too large.
 void check_request(const DecodeRequest& request);
 // The EXIF orientation of a JPEG, PNG or WebP, else 1.
 int orientation_of(std::span<const uint8_t> bytes);
 
 // True for a file of which decode_part() can decode a part: a JPEG, if libjpeg-turbo is built in.
 bool can_decode_part(std::span<const uint8_t> bytes);
-// Decodes the pixels that the request needs, and does what it asks for.
+// Decodes the part of the picture that `wanted` needs, and applies its changes.
 Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
                   const DecodeOptions& options, ImageRequest& wanted);
 
@@ -64,16 +64,16 @@ Image decode_pnm(const DecodeRequest& request);
 Image decode_tga(const DecodeRequest& request);
 Image decode_gif(const DecodeRequest& request);
 Image decode_webp(const DecodeRequest& request);
-// P, a digit from 1 to 7, and white space or a comment.
+// True if the bytes start with P, a digit from 1 to 7, and white space or a comment.
 bool looks_like_pnm(std::span<const uint8_t> bytes);
 bool looks_like_webp(std::span<const uint8_t> bytes);
-// The TIFF part of the EXIF chunk of a WebP, or empty.
+// Returns the TIFF part of the EXIF chunk of a WebP, or nothing.
 std::span<const uint8_t> webp_exif(std::span<const uint8_t> bytes);
 // True if the bytes start like a TGA file, which has no signature.
 bool looks_like_tga(std::span<const uint8_t> bytes);
 
-// Decodes a JPEG by stb_image, in builds without libjpeg-turbo; structure and size (height, width)
-// must have been checked before.
+// Decodes a JPEG with stb_image, in builds without libjpeg-turbo. REQUIRES: the structure and size
+// (height, width) were checked.
 Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t width, int channels);
 
 // The grey of a colour, as in JPEG: 0.299 red + 0.587 green + 0.114 blue, rounded.
@@ -91,15 +91,15 @@ inline void store_pixel(uint8_t* to, int channels, const Pixel& pixel) {
   }
 }
 
-// Converts grey or RGB to 1, 3 or 4 channels; luma as in JPEG, alpha 255.
+// Converts grey or RGB to 1, 3 or 4 channels; grey is luma as in JPEG, alpha is 255.
 Image convert_channels(Image image, int channels);
 
-// Orientation 1..8 from a TIFF block (the payload of EXIF), or 1 if it is missing or invalid.
+// The orientation, 1 to 8, in a TIFF block (the payload of EXIF); 1 if it is missing or invalid.
 int tiff_orientation(std::span<const uint8_t> tiff);
 // Rotates and mirrors the image so that its orientation becomes 1.
 Image apply_orientation(Image image, int orientation);
 
-// Big- and little-endian numbers; the caller has checked the length.
+// Big- and little-endian reads; the caller has checked the length.
 inline uint32_t read_u16_be(const uint8_t* p) { return uint32_t(p[0]) << 8 | p[1]; }
 inline uint32_t read_u32_be(const uint8_t* p) { return read_u16_be(p) << 16 | read_u16_be(p + 2); }
 inline uint32_t read_u16_le(const uint8_t* p) { return uint32_t(p[1]) << 8 | p[0]; }

@@ -1,7 +1,7 @@
 // JPEG by libjpeg-turbo. Every warning is an error, so a truncated or damaged stream that the
-// library notices never gives a picture, also if only a part of its pixels is wanted: the stream is
-// read to its end marker in any case. The functions with setjmp own no C++ object: longjmp would
-// skip destructors.
+// library notices never gives a picture. The stream is read to its end marker even if only a part
+// of its pixels is wanted. The functions with setjmp own no C++ object, because longjmp would skip
+// its destructor.
 #include <binade/data/decode_internal.h>
 #include <binade/data/transforms.h>
 #include <binade/data/window/geometry_internal.h>
@@ -24,7 +24,7 @@ bool has_libjpeg() { return true; }
 namespace internal {
 namespace {
 
-// Plain data only: it lives across longjmp.
+// Holds plain data only, because it lives across longjmp.
 struct JpegState {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
@@ -73,7 +73,7 @@ bool read_jpeg_header(JpegState* state, const uint8_t* bytes, size_t size) {
   return true;
 }
 
-// The denominator of the scale so that both sides stay at least `target_side`; 0: the whole size.
+// The largest reduction that keeps both sides at least `target_side` long; 0: keep the full size.
 unsigned denominator_for(const jpeg_decompress_struct& info, int target_side) {
   const JDIMENSION side = std::min(info.image_width, info.image_height);
   for (unsigned denominator = 8; target_side > 0 && denominator > 1; denominator /= 2) {
@@ -117,12 +117,12 @@ bool read_pixels(JpegState* state, uint8_t* pixels) {
 #ifdef LIBJPEG_TURBO_VERSION_NUMBER
 #define BINADE_JPEG_PARTS
 
-// Upsampled chroma is interpolated between neighbours, and the library takes the end of what it
-// decodes for the end of the picture: so it decodes a margin on every side, whose pixels are not
-// used.
+// Chroma is upsampled by interpolation between neighbours, and the library treats the edge of the
+// decoded part as the edge of the picture. So it decodes a margin on every side whose pixels are
+// not used.
 constexpr int kColumnMargin = 8;
 
-// Starts decoding of the columns [*left, *left + *width) and tells which ones will come.
+// Starts to decode the columns [*left, *left + *width) and stores the range that will be decoded.
 bool start_columns(JpegState* state, JDIMENSION* left, JDIMENSION* width) {
   if (setjmp(state->jump) != 0) {
     return false;
@@ -136,14 +136,14 @@ bool start_columns(JpegState* state, JDIMENSION* left, JDIMENSION* width) {
   return true;
 }
 
-// The first row that must be decoded for row `top`: a row of blocks more than it lies in.
+// The first row that must be decoded for row `top`: one row of blocks above its own.
 JDIMENSION first_decoded_row(const jpeg_decompress_struct& info, int top) {
   const int block = info.max_v_samp_factor * info.min_DCT_scaled_size;
   return static_cast<JDIMENSION>(std::max(top / block - 1, 0) * block);
 }
 
 void skip_rows(JpegState* state, JDIMENSION until) {
-  constexpr JDIMENSION kAtOnce = 1024;  // rows between two looks at the limits
+  constexpr JDIMENSION kAtOnce = 1024;  // rows between two checks of the limits
   jpeg_decompress_struct& info = state->info;
   while (info.output_scanline < until) {
     jpeg_skip_scanlines(&info, std::min(until - info.output_scanline, kAtOnce));
@@ -151,8 +151,8 @@ void skip_rows(JpegState* state, JDIMENSION until) {
   }
 }
 
-// Decodes `height` rows from `top` on to `pixels`, `stride` bytes apart, and reads the others.
-// `spare` is a row for what is not wanted.
+// Decodes `height` rows from row `top` to `pixels` and reads all others. `spare` receives rows that
+// are not wanted.
 bool read_rows(JpegState* state, int top, int height, uint8_t* pixels, uint8_t* spare) {
   if (setjmp(state->jump) != 0) {
     return false;
@@ -166,7 +166,7 @@ bool read_rows(JpegState* state, int top, int height, uint8_t* pixels, uint8_t* 
     JSAMPROW row = y < first ? spare : pixels + stride * (y - first);
     jpeg_read_scanlines(&info, &row, 1);
   }
-  // Skipping to the end would end the reading: the last row is decoded.
+  // Skipping the last row would end the reading before the end marker, so the last row is decoded.
   skip_rows(state, info.output_height - 1);
   while (info.output_scanline < info.output_height) {
     JSAMPROW row = spare;
@@ -179,7 +179,7 @@ bool read_rows(JpegState* state, int top, int height, uint8_t* pixels, uint8_t* 
 
 class JpegReader {
  public:
-  // Reads the header. The other constructor is done by then, so that an error frees the memory.
+  // Reads the header. The other constructor is done by then, so an error frees the memory.
   explicit JpegReader(const DecodeRequest& request) : JpegReader(request, Unread{}) {
     expect(read_jpeg_header(&state_, request_.bytes.data(), request_.bytes.size()));
     check_size(request_, height(), width());
@@ -191,7 +191,7 @@ class JpegReader {
   int height() const { return static_cast<int>(state_.info.image_height); }
   int width() const { return static_cast<int>(state_.info.image_width); }
 
-  // In the colours of the file: 1 grey, 3 RGB, 4 CMYK.
+  // Returns the picture in the file's colours: 1 grey, 3 RGB, 4 CMYK.
   Image read() {
     choose(denominator_for(state_.info, request_.options.target_side));
     const jpeg_decompress_struct& info = state_.info;
@@ -202,8 +202,8 @@ class JpegReader {
   }
 
 #ifdef BINADE_JPEG_PARTS
-  // The rows of `box`, in columns around it: a box of the picture reduced by `denominator`. Returns
-  // the first column that `image` has; it keeps its memory.
+  // Decodes the rows of `box` and at least its columns from the picture reduced by `denominator`.
+  // Returns the first column of `image`, whose memory is reused.
   int read_part(const Box& box, int denominator, Image& image, std::vector<uint8_t>& spare) {
     choose(static_cast<unsigned>(denominator));
     const jpeg_decompress_struct& info = state_.info;
@@ -272,7 +272,7 @@ Image cmyk_to_rgb(const Image& cmyk, bool inverted) {
   return rgb;
 }
 
-// From the colours of the file to those that were asked for.
+// Converts the colours of the file to the requested channels.
 Image convert_colours(Image image, const DecodeRequest& request, bool inverted) {
   const int channels = request.channels(image.channels == 1 ? 1 : 3);
   if (image.channels == 4) {
@@ -292,7 +292,7 @@ Image decode_jpeg(const DecodeRequest& request) {
 
 namespace {
 
-// The box of an upright picture of that size, in the picture as it is stored.
+// The box of an upright picture in the coordinates of the stored picture of that size.
 Box stored_box(const Box& box, int orientation, int height, int width) {
   const bool transposed = orientation >= 5;
   const bool mirror_row =
@@ -309,7 +309,7 @@ Box stored_box(const Box& box, int orientation, int height, int width) {
   return stored;
 }
 
-// The buffers of this thread.
+// Buffers that each thread reuses.
 struct PartBuffers {
   Image pixels;
   std::vector<uint8_t> spare;
@@ -346,7 +346,7 @@ Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
   const bool transposed = orientation >= 5;
   const Geometry& geometry = wanted.plan(transposed ? reader.width() : reader.height(),
                                          transposed ? reader.height() : reader.width());
-  // Mirrored copies of reduced size would begin with the incomplete pixel of the other end.
+  // A mirrored picture in reduced size would begin with the incomplete pixel of the other edge.
   const int denominator = orientation == 1 ? geometry.denominator(wanted.reducing_gap()) : 1;
   const Box box = geometry.needed(denominator);
   const Box stored = stored_box(box, orientation, reader.height(), reader.width());

@@ -44,7 +44,7 @@ Chunk read_chunk(const DecodeRequest& request, size_t at) {
 
 void check_header(const DecodeRequest& request, std::span<const uint8_t> p) {
   const int depth = p[8], color_type = p[9];
-  const bool few = color_type == 0 || color_type == kPngPalette;  // depths below 8
+  const bool few = color_type == 0 || color_type == kPngPalette;  // these may have depths below 8
   const bool good = depth == 8 || (depth == 16 && color_type != kPngPalette) ||
                     (few && (depth == 1 || depth == 2 || depth == 4));
   if (png_samples(color_type) == 0 || !good) {

@@ -1,5 +1,5 @@
-// Between the chunks of a PNG (decode_png.cpp) and its pixels (decode_png_pixels.cpp). Not part of
-// the public interface.
+// Shared by decode_png.cpp (the chunks) and decode_png_pixels.cpp (the pixels). Not part of the
+// public interface.
 #pragma once
 #include <binade/data/decode_internal.h>
 
@@ -11,7 +11,7 @@
 
 namespace binade::data::internal {
 
-constexpr int kPngColor = 2, kPngPalette = 3;  // color_type: RGB (a bit of it); palette
+constexpr int kPngColor = 2, kPngPalette = 3;  // values of color_type; the first is also a bit
 
 struct PngHeader {
   int64_t height, width;
@@ -24,11 +24,11 @@ struct PngChunks {
   std::vector<std::span<const uint8_t>> data;      // IDAT
 };
 
-// Samples of a pixel; 0 if there is no such type.
+// The number of samples per pixel; 0 for an unknown type.
 size_t png_samples(int color_type);
 
-// The predictor of Paeth (PNG, section 9.4): which of the three neighbours is closest to left + up
-// - corner.
+// The Paeth predictor (PNG, section 9.4): the one of the three neighbours that is closest to left +
+// up - corner.
 inline int paeth(int left, int up, int corner) {
   const int to_left = std::abs(up - corner), to_up = std::abs(left - corner);
   const int to_corner = std::abs(left + up - 2 * corner);
@@ -38,7 +38,7 @@ inline int paeth(int left, int up, int corner) {
   return to_up <= to_corner ? up : corner;
 }
 
-// REQUIRES: a header that was checked.
+// REQUIRES: the header was checked.
 Image read_png_pixels(const DecodeRequest& request, const PngHeader& header,
                       const PngChunks& chunks);
 

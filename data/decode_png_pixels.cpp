@@ -1,7 +1,6 @@
-// The pixels of a PNG: zlib unpacks a row at a time, its filter is undone, and its samples become
-// 8-bit channels of the picture. Memory: the picture and two rows. Deterministic and strict: the
-// compressed stream must hold exactly the rows that the header says, and its checksum must be
-// right.
+// The pixels of a PNG: zlib inflates one row at a time, its filter is undone, and its samples
+// become 8-bit channels. This needs memory for the picture and two rows. Decoding is strict: the
+// compressed stream must hold exactly the rows that the header declares, with a right checksum.
 #include <binade/data/decode_png_internal.h>
 #include <zlib.h>
 
@@ -16,7 +15,7 @@ namespace {
 // The zlib stream in the IDAT chunks.
 class Inflater {
  public:
-  // `expected`: about the number of bytes that will be read.
+  // `expected` is about the number of bytes that will be read.
   Inflater(const DecodeRequest& request, const PngChunks& chunks, size_t expected)
       : request_(request), parts_(chunks.data), block_(std::min(expected + 512, size_t(1) << 16)) {
     if (::inflateInit(&stream_) != Z_OK) {
@@ -77,15 +76,15 @@ class Inflater {
 
   const DecodeRequest& request_;
   const std::vector<std::span<const uint8_t>>& parts_;
-  std::vector<uint8_t> block_;  // unpacked at a time: zlib is slow at the end of its output
+  std::vector<uint8_t> block_;  // inflated at a time, because zlib is slow at the end of its output
   std::span<const uint8_t> unread_;
   size_t next_ = 0;
   bool ended_ = false;
   z_stream stream_{};
 };
 
-// Undoes the filter of a row in place; `prior` is the row above, zeros at the top. `step`: bytes of
-// a pixel, at least 1.
+// Undoes the filter of a row in place. `prior` is the row above, zeros at the top; `step` is the
+// number of bytes per pixel, at least 1.
 void unfilter(const DecodeRequest& request, int filter, std::span<uint8_t> row,
               const uint8_t* prior, size_t step) {
   uint8_t* x = row.data();
@@ -189,7 +188,7 @@ class PngReader {
     }
   }
 
-  // A byte for the filter, then the pixels.
+  // The bytes of a row: one for the filter, then the pixels.
   size_t row_bytes(int64_t width) const {
     const size_t bits = samples_ * static_cast<size_t>(header_.bit_depth);
     return 1 + (static_cast<size_t>(width) * bits + 7) / 8;
@@ -209,7 +208,7 @@ class PngReader {
     unfilter(request_, row_[0], std::span(row_).subspan(1), &prior_[1], step_);
   }
 
-  // The samples of the row as bytes: scaled to 0..255, but indices of a palette as they are.
+  // The samples of the row as bytes: scaled to 0..255, except palette indices.
   const uint8_t* narrow_row(size_t width) {
     const int depth = header_.bit_depth;
     if (depth == 8) {
@@ -268,7 +267,7 @@ class PngReader {
     }
   }
 
-  // Alpha 0 for the pixels with exactly the colour that the file declares transparent.
+  // Sets alpha to 0 for pixels that have exactly the colour declared transparent.
   void clear_transparent(size_t width, uint8_t* to, size_t step) const {
     for (size_t x = 0; x < width; ++x, to += step) {
       bool all = true;
@@ -287,7 +286,7 @@ class PngReader {
   Image image_;
   std::array<Pixel, 256> palette_{};
   size_t colors_ = 0;
-  std::array<uint32_t, 4> transparent_{};  // the colour, at the depth of the file
+  std::array<uint32_t, 4> transparent_{};  // the transparent colour at the depth of the file
   bool has_transparent_ = false;
   size_t step_ = 1;
   std::vector<uint8_t> row_, prior_, narrow_;

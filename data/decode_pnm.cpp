@@ -1,7 +1,7 @@
-// PNM: P1 (bits), P2 (grey) and P3 (RGB) as text, P4, P5 and P6 in bytes, and P7 (PAM, also with
-// alpha), of up to 16 bits. A sample v becomes v * 255 / maxval, rounded. Netpbm's manual has the
-// formats: pbm(5), pgm(5), ppm(5), pam(5). A file may have several pictures, and the first is read.
-// Other bytes after a picture are an error, since they come from a wrong size in the header.
+// PNM: P1 (bits), P2 (grey) and P3 (RGB) as text; P4, P5 and P6 in binary; P7 (PAM, also with
+// alpha). Samples have up to 16 bits; v becomes v * 255 / maxval, rounded. Netpbm's manual has the
+// formats: pbm(5), pgm(5), ppm(5), pam(5). The first of several pictures is read. Other bytes after
+// a picture are an error, because they mean that the size in the header is wrong.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@ bool is_pnm_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
 
 struct PnmHeader {
   int64_t width = 0, height = 0, largest = 0;
-  int samples = 0;         // of a pixel in the file: 1 or 3, and 1 of alpha
-  bool is_text = false;    // numbers in digits
-  bool are_bits = false;   // P1 and P4: one bit for a pixel
+  int samples = 0;         // per pixel in the file: 1 or 3, plus 1 for alpha
+  bool is_text = false;    // samples are decimal numbers
+  bool are_bits = false;   // P1 and P4: one bit per pixel
   bool one_black = false;  // P1 and P4: 1 is black
 };
 
@@ -32,7 +32,7 @@ class PnmReader {
     }
     const uint64_t row = row_samples();
     const auto rows = static_cast<uint64_t>(header_.height);
-    if (header_.is_text) {  // each sample has a digit and, but for bits, something before the next
+    if (header_.is_text) {  // each sample has a digit; except for bits, a separator
       request.need("PNM", at_ + (header_.are_bits ? row * rows : 2 * row * rows - 1));
     } else {
       request.need("PNM", at_ + rows * (header_.are_bits ? (row + 7) / 8 : row * sample_bytes()));
@@ -92,7 +92,7 @@ class PnmReader {
   bool at_space() const { return !at_end() && is_pnm_space(request_.bytes[at_]); }
   bool at_comment() const { return !at_end() && request_.bytes[at_] == '#'; }
 
-  // Up to the end of its line.
+  // Skips to the end of the line.
   void skip_comment() {
     while (!at_end() && request_.bytes[at_] != '\n' && request_.bytes[at_] != '\r') {
       ++at_;
@@ -109,7 +109,7 @@ class PnmReader {
     }
   }
 
-  // After P1 anything may follow white space.
+  // After P1, anything may follow white space.
   void check_end() {
     if (header_.is_text && header_.are_bits && at_space()) {
       return;
@@ -125,7 +125,7 @@ class PnmReader {
     }
   }
 
-  // A decimal number after white space and comments.
+  // Reads a decimal number after white space and comments.
   int64_t number() {
     skip_space();
     constexpr int64_t kMax = 1'000'000'000;
@@ -143,7 +143,7 @@ class PnmReader {
     return value;
   }
 
-  // P1: digits that may touch each other.
+  // Reads a digit of P1; digits need no space between them.
   int64_t text_bit() {
     skip_space();
     if (at_end() || (request_.bytes[at_] != '0' && request_.bytes[at_] != '1')) {
@@ -161,13 +161,13 @@ class PnmReader {
     h.height = number();
     h.largest = h.are_bits ? 1 : number();
     if (at_comment()) {
-      skip_comment();  // the end of its line is the white space before the pixels
+      skip_comment();  // the newline is the white space before the pixels
     }
     ++at_;
     return h;
   }
 
-  // Lines of a word and a value, up to ENDHDR.
+  // Reads lines with a word and a value, up to ENDHDR.
   PnmHeader read_pam() {
     PnmHeader h;
     std::string_view type;
@@ -205,7 +205,7 @@ class PnmReader {
     return h;
   }
 
-  // The next word, after white space and comments; names of PAM have at most 19 letters.
+  // Reads the next word after white space and comments; PAM's own words have at most 19 letters.
   std::string_view line_word() {
     skip_space();
     const size_t first = at_;

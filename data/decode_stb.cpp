@@ -1,7 +1,7 @@
-// JPEG in builds without libjpeg-turbo: the only place that compiles stb_image. Every call comes
-// after checks of the file's structure and size. Every allocation is limited to what the checked
-// size can need, so that a compressed stream that unpacks to more than its header says gives an
-// error instead of using up memory. The limit of time is looked at after the call only.
+// JPEG in builds without libjpeg-turbo; only this file compiles stb_image. The file's structure and
+// size are checked before every call. Every allocation is limited to what the checked size can
+// need, so a stream that decodes to more than its header declares gives an error instead of using
+// up memory. The time limit is checked only after the call.
 #include <binade/data/decode_internal.h>
 
 #ifndef BINADE_WITH_JPEG
@@ -49,8 +49,8 @@ void* stb_reallocate(void* old, size_t bytes) {
 namespace binade::data::internal {
 
 Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t width, int channels) {
-  // The largest blocks: 16-bit RGBA rows with a filter byte each (interlaced: two sets of rows, a
-  // power of two apart), and the collected compressed bytes, which grow by doubling.
+  // The largest block has up to 4 channels of 2-byte coefficients in whole 8x8 blocks; the limit is
+  // generous, and kSlack covers small pictures.
   constexpr size_t kSlack = 1 << 18;
   const size_t pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
   const size_t size = request.bytes.size();

@@ -1,6 +1,6 @@
-// TGA: colour maps, grey, and 15, 16, 24 or 32 bits, plain or as packets of runs. After the pixels
-// come nothing (version 1), or areas and a footer with their places (version 2): other bytes mean
-// that the size in the header is wrong. Source: Truevision TGA file format specification 2.0.
+// TGA with colour maps, grey, or 15, 16, 24 or 32 bits, plain or run-length encoded. Nothing may
+// follow the pixels in version 1; in version 2, areas and a footer that points to them. Other bytes
+// mean that the size in the header is wrong. Source: Truevision TGA file format specification 2.0.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace binade::data::internal {
 namespace {
 
 constexpr size_t kTgaHeaderLength = 18;
-constexpr int kRunLength = 8;  // bit of the type: packets of runs
+constexpr int kRunLength = 8;  // bit of the type: run-length encoded
 constexpr int kMapped = 1, kGrey = 3;
 constexpr int kFromRight = 0x10, kFromTop = 0x20;  // bits of the descriptor
 
@@ -75,7 +75,7 @@ class TgaReader {
   }
 
  private:
-  // All pixels must be in the file: checked before the memory of the picture is allocated.
+  // Checks that the file holds all pixels, before the memory of the picture is allocated.
   void check_extent() const {
     uint64_t pixels = uint64_t(header_.width) * static_cast<uint64_t>(header_.height);
     const uint64_t size = header_.pixel_bytes();
@@ -97,15 +97,15 @@ class TgaReader {
     check_end(at);
   }
 
-  // The number at byte `at`, a place in the file; 0: none.
+  // Reads a file offset at byte `at`; 0: none.
   uint64_t place_at(uint64_t at) const {
     return at + 4 <= request_.bytes.size() ? read_u32_le(&request_.bytes[at]) : 0;
   }
 
-  // The first byte after the pixels that the footer of version 2 explains: that of its two areas,
-  // or of what these point to.
+  // The first byte after the pixels that the footer of version 2 accounts for: the start of one of
+  // its two areas, or of a block that these point to.
   uint64_t first_area(uint64_t footer) const {
-    constexpr uint64_t kTables = 482;  // in the extension area: colours, stamp, scan lines
+    constexpr uint64_t kTables = 482;  // offset in the extension area: colours, stamp, scan lines
     constexpr uint64_t kTagBytes = 10, kTagPlace = 4;
     uint64_t first = footer;
     const auto add = [&](uint64_t place) { first = place == 0 ? first : std::min(first, place); };
@@ -184,7 +184,7 @@ class TgaReader {
   const DecodeRequest& request_;
   const TgaHeader header_;
   size_t map_at_, at_;  // the colour map; the next byte of the pixels
-  int left_ = 0;        // pixels of the packet
+  int left_ = 0;        // pixels left in the packet
   bool is_run_ = false;
   Pixel run_{};
 };

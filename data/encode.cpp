@@ -46,7 +46,7 @@ void put_chunk(std::vector<uint8_t>& out, std::string_view type, const std::vect
                    ::crc32(0, &out[covered], static_cast<uInt>(out.size() - covered))));
 }
 
-// Row y under one filter (0 none, 1 left, 2 up, 3 average, 4 Paeth), after the filter's number.
+// Appends the filter's number (0 none, 1 left, 2 up, 3 average, 4 Paeth) and the filtered row y.
 void filter_row(const Image& image, int y, int filter, std::vector<uint8_t>& out) {
   const size_t bytes = static_cast<size_t>(image.width) * image.channels;
   const size_t pixel = static_cast<size_t>(image.channels);
@@ -98,7 +98,7 @@ std::vector<uint8_t> encode_png(const Image& image, int level) {
   std::vector<uint8_t> header;
   put_u32(header, static_cast<uint32_t>(image.width));
   put_u32(header, static_cast<uint32_t>(image.height));
-  // Grey, grey with alpha, RGB, RGBA.
+  // The colour types of grey, grey with alpha, RGB and RGBA.
   const uint8_t color_type = std::array<uint8_t, 4>{0, 4, 2, 6}[image.channels - 1];
   header.insert(header.end(), {8, color_type, 0, 0, 0});
   std::vector<uint8_t> out = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -126,7 +126,7 @@ struct JpegWriterState {
   std::longjmp(state->jump, 1);
 }
 
-// Owns no C++ object: longjmp would skip destructors.
+// Owns no C++ object, because longjmp would skip its destructor.
 bool write_jpeg(JpegWriterState* state, const Image* image, int quality) {
   if (setjmp(state->jump) != 0) {
     return false;

@@ -1,5 +1,5 @@
-// A small painter on an RGB float canvas: strokes with round ends and discs, anti-aliased by their
-// distance. It uses only + - * / and square roots, so pixels are the same on every machine.
+// A small painter on an RGB float canvas. It draws anti-aliased discs and strokes with round ends,
+// using only + - * / and square roots, so pixels are the same on every machine.
 #pragma once
 #include <binade/data/glyph_shapes_internal.h>
 #include <binade/data/sample.h>
@@ -18,17 +18,17 @@ class Painter {
 
   // A linear gradient over the whole canvas along (dx, dy), a direction of length about 1.
   void gradient(const Color& from, const Color& to, float dx, float dy);
-  // Lines through the points (in pixels), `width` pixels thick.
+  // Draws lines through the points (in pixels), `width` pixels thick.
   void stroke(const std::vector<Polyline>& lines, float width, const Color& color, float opacity);
   void disc(Point center, float radius, const Color& color, float opacity);
-  Image finish() const;  // rounded and clamped
+  Image finish() const;  // rounds and clamps
 
  private:
   void blend(int y, int x, const Color& color, float share);
 
   int size_;
   std::vector<float> canvas_;   // [size, size, 3]
-  std::vector<float> nearest_;  // [size, size] squared distance to the stroke being drawn
+  std::vector<float> nearest_;  // [size, size] squared distance to the current stroke
 };
 
 }  // namespace binade::data::internal

@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kNames[kMaxGlyphs + 1] = "0123456789AEFHKLMPTX";
 
-// A smooth curve through the points (Catmull-Rom), each span split into four lines. It is closed if
-// its last point is its first.
+// A smooth curve through the points (Catmull-Rom) with each span split into four lines. It is
+// closed if its last point equals its first.
 Polyline curve(const Polyline& points) {
   constexpr int kCuts = 4;
   const int last = static_cast<int>(points.size()) - 1;
@@ -35,7 +35,7 @@ Polyline curve(const Polyline& points) {
   return out;
 }
 
-Polyline turned(Polyline points) {  // rotates by half a turn
+Polyline turned(Polyline points) {  // rotates by 180 degrees
   for (Point& point : points) {
     point = {-point.x, -point.y};
   }

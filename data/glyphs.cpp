@@ -97,7 +97,7 @@ void clutter(internal::Painter& painter, philox::Stream& random) {
   }
 }
 
-// The sum of four uniform numbers per value: close to normal, and exact in f32.
+// Adds the sum of four uniform numbers to each value: close to normal noise, and exact in f32.
 void add_noise(internal::Painter& painter, philox::Stream& random, float deviation) {
   const float scale = deviation * 1.7320508f;  // four uniforms have variance 1/3
   for (int y = 0; y < painter.size(); ++y) {
@@ -215,7 +215,7 @@ bool make_glyph_folder(const std::string& directory, const GlyphOptions& options
     internal::TemporaryFolder temporary(target, kMarker, marker_text(options));
     write_part(temporary.path() / "train", options, 0, options.train);
     write_part(temporary.path() / "test", options, 1, options.test);
-    // Another process may have made it meanwhile.
+    // Another process may have created the folder meanwhile.
     const bool made = temporary.rename_to_target();
     check(made || is_made(target, options), target.native(), ": the name was taken meanwhile");
     return made;

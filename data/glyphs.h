@@ -1,5 +1,5 @@
-// Generates an image folder of drawn glyphs: letters and digits as strokes in random colours,
-// rotated, sheared and shifted, over clutter and noise. DIR/{train,test}/<class>/NNNNN, half PNG
+// Generates an image folder of glyphs: letters and digits as strokes in random colours, rotated,
+// sheared and shifted, over clutter and noise. Files are DIR/{train,test}/<class>/NNNNN, half PNG
 // and half JPEG. Every picture is a pure function of (seed, part, number).
 #pragma once
 #include <binade/data/sample.h>

@@ -21,8 +21,8 @@ uint64_t known(uint64_t hash) { return hash == 0 ? 1 : hash; }  // 0 stands for 
 
 }  // namespace
 
-// Sums of hashes, so that threads may add in any order. A sum of hashes of (index, id) depends on
-// the order of the samples; a sum of hashes of the id alone does not.
+// Adds up hashes, so threads may add in any order. A sum of hashes of (index, id) depends on the
+// order of the samples; a sum of hashes of the ids alone does not.
 DataIdentity identify(const Dataset& dataset) {
   std::atomic<uint64_t> ids{0}, any_order{0}, labels{0};
   std::atomic<bool> has_labels{true};

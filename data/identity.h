@@ -10,19 +10,19 @@ namespace binade::data {
 
 class Dataset;
 
-// Hashes are 0 if they are not known.
+// A hash is 0 if it is unknown.
 struct DataIdentity {
-  int64_t samples = -1;  // -1: not known
-  uint64_t ids = 0;      // of the samples' ids, in their order
+  int64_t samples = -1;  // -1: unknown
+  uint64_t ids = 0;      // hash of the samples' ids, in order
   uint64_t ids_in_any_order = 0;
-  uint64_t labels = 0;  // of the labels, in the order of the samples
+  uint64_t labels = 0;  // hash of the labels, in the order of the samples
 
   bool operator==(const DataIdentity&) const = default;
 };
 
 DataIdentity identify(const Dataset& dataset);
 
-// One line of text, and back. Throws Error for another text.
+// Writes and reads one line of text. Parsing throws Error for another text.
 std::string to_string(const DataIdentity& identity);
 DataIdentity parse_identity(const std::string& text);
 

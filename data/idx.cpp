@@ -17,8 +17,8 @@ namespace binade::data {
 namespace {
 
 constexpr size_t kMaxHeader = 4 + 4 * 4;
-constexpr uint64_t kStep = uint64_t(4) << 20;  // of unpacking
-constexpr uint64_t kMaxDeflateRatio = 1032;    // no deflate stream expands more
+constexpr uint64_t kStep = uint64_t(4) << 20;  // bytes inflated at a time
+constexpr uint64_t kMaxDeflateRatio = 1032;    // deflate cannot compress more
 
 // The bytes of a plain or gzip-compressed file, read from front to back.
 class Source {
@@ -44,13 +44,13 @@ class Source {
   Source& operator=(const Source&) = delete;
 
   const std::string& path() const { return path_; }
-  // The largest number of unpacked bytes that may be left.
+  // An upper bound for the unpacked bytes that are left.
   uint64_t capacity() const {
     return compressed_ ? bytes_.size() * kMaxDeflateRatio : bytes_.size() - at_;
   }
   bool compressed() const { return compressed_; }
   size_t file_bytes() const { return bytes_.size(); }
-  // Reads up to `count` bytes; fewer only at the end.
+  // Reads `count` bytes; fewer only at the end.
   size_t read(uint8_t* to, size_t count) {
     if (compressed_) {
       return inflate(to, count);
@@ -60,7 +60,7 @@ class Source {
     at_ += count;
     return count;
   }
-  // Throws unless the data ends here; checks the checksums too.
+  // Throws if data are left. Also checks the checksums.
   void expect_end() {
     uint8_t extra = 0;
     check(read(&extra, 1) == 0, path_, ": idx file is longer than its header says");
@@ -98,7 +98,7 @@ class Source {
   z_stream stream_{};
 };
 
-// The bytes of an element of a type; 0 if it is not supported.
+// The bytes per element of a type; 0 if it is not supported.
 int bytes_of_type(uint8_t type) { return type == 8 ? 1 : type == 11 ? 2 : type == 12 ? 4 : 0; }
 
 void read_header(Source& source, IdxArray& array) {
@@ -119,7 +119,7 @@ void read_header(Source& source, IdxArray& array) {
   }
 }
 
-// Product of the sizes and a factor: 0 if one size is 0, or the largest number if it exceeds 64
+// The product of the sizes and a factor: 0 if a size is 0, or the largest number if it exceeds 64
 // bits.
 uint64_t saturated_product(const std::vector<int64_t>& sizes, int factor) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
@@ -135,8 +135,8 @@ uint64_t saturated_product(const std::vector<int64_t>& sizes, int factor) {
   return static_cast<uint64_t>(product);
 }
 
-// The elements of a plain file are read at once, since it was checked to hold them. A gzip file is
-// unpacked in steps, so a header that lies costs no more memory than the file's contents.
+// A plain file is read at once, since it was checked to hold the elements. A gzip file is unpacked
+// in steps, so a wrong header costs no more memory than the file's contents.
 std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
   const double seconds = limits.max_seconds * (1 + static_cast<double>(source.file_bytes()) / 10e6);
@@ -155,7 +155,7 @@ std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimi
   return elements;
 }
 
-// One more than the largest label of the parts that exist.
+// The largest label of the existing parts, plus one.
 int64_t classes_of_parts(const std::string& directory, Part part) {
   const InputFile images(idx_file(directory, part, true));  // if it is missing, that is the error
   const std::string other =

@@ -23,22 +23,22 @@ struct IdxLimits {
   int64_t max_bytes = int64_t(4) << 30;  // unpacked
   double max_ratio = 300;
   int64_t ratio_from = int64_t(64) << 20;
-  double max_seconds = 10;  // limit to unpack; each 10 MB of the gzip file adds as many seconds
+  double max_seconds = 10;  // time limit to unpack; each 10 MB of the gzip file adds as much again
 };
 
-// Reads one file; gzip is recognised by content. Memory is taken as bytes are unpacked. Throws
-// Error naming the path if the file is missing, truncated, longer than its header says, corrupt,
-// beyond the limits, or not what the checksum manifest of its folder says (data/checksums.h).
+// Reads one file; gzip is recognised by content. Memory grows as bytes are unpacked. Throws an
+// Error with the path if the file is missing, truncated, longer than its header says, corrupt,
+// beyond the limits, or differs from the checksum manifest of its folder (data/checksums.h).
 IdxArray read_idx(const std::string& path, const IdxLimits& limits = {},
                   Checksums checksums = Checksums::if_present);
 
 // The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
 class IdxDataset : public Dataset {
  public:
-  // `classes` 0: one more than the largest label of both parts.
+  // `classes` 0: the largest label of both parts, plus one.
   IdxDataset(const std::string& directory, Part part, int64_t classes = 0);
   // Any pair of files: images [n, h, w] or [n, h, w, c] u8, labels [n] < classes of u8, i16 or i32.
-  // `classes` 0: one more than the largest label of this file.
+  // `classes` 0: the largest label of this file, plus one.
   IdxDataset(const std::string& images, const std::string& labels, int64_t classes = 0,
              Checksums checksums = Checksums::if_present);
 
@@ -49,7 +49,7 @@ class IdxDataset : public Dataset {
   std::vector<std::string> class_names() const override;  // "0", "1", ...
   int channels() const override { return channels_; }
   std::string describe(int64_t index) const override;
-  uint64_t id(int64_t index) const override;  // of the pixels
+  uint64_t id(int64_t index) const override;  // hash of the pixels
   std::optional<int64_t> label(int64_t index) const override;
   bool in_memory() const override { return true; }
   int height() const { return static_cast<int>(images_.sizes[1]); }
@@ -70,7 +70,7 @@ class IdxDataset : public Dataset {
 // and for negative labels.
 std::vector<int32_t> read_idx_labels(const std::string& path,
                                      Checksums checksums = Checksums::if_present);
-// One more than the largest label of such a file.
+// The largest label of such a file, plus one.
 int64_t idx_classes(const std::string& labels, Checksums checksums = Checksums::if_present);
 
 // The path of a file of one part: the plain file if it exists, else the one with .gz.

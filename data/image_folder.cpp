@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// DIR/test, else DIR/val, else empty.
+// Returns DIR/test, else DIR/val, else an empty path.
 fs::path test_folder(const fs::path& directory) {
   for (const char* name : {"test", "val"}) {
     if (folder_exists(directory / name)) {
@@ -26,7 +26,7 @@ fs::path test_folder(const fs::path& directory) {
 
 constexpr uint64_t kFolderSplitKey = 0x464F'4C44'4552'5350;
 
-// Uniform in [0, 1), computed from seed and name only (FNV-1a, mixed by Philox).
+// A uniform number in [0, 1) that depends on the seed and the name only (FNV-1a and Philox).
 double split_position(uint64_t seed, const std::string& name) {
   uint64_t hash = 0xCBF29CE484222325;
   for (unsigned char c : name) {
@@ -140,7 +140,7 @@ void ImageFolder::keep_part(Part part) {
       any_train |= split_position(options_.seed, files_[end].name) >= options_.test_share;
     }
     for (size_t i = begin; i < end; ++i) {
-      // A small class that would get no training image keeps all of them for training.
+      // A small class that would have no training image keeps all its images for training.
       const bool test =
           any_train && split_position(options_.seed, files_[i].name) < options_.test_share;
       if (test == (part == Part::test)) {

@@ -16,12 +16,12 @@
 
 namespace binade::data {
 
-// Links out of the data folder: followed, with one warning that counts them, or refused when the
-// folder is opened.
+// Links to files outside the data folder are followed, with one warning that counts them, or
+// refused when the folder is opened.
 enum class OutsideLinks { follow, refuse };
 
 struct ImageFolderOptions {
-  uint64_t seed = 0;        // of the split of DIR/<class>/*
+  uint64_t seed = 0;        // for the split of DIR/<class>/*
   double test_share = 0.1;  // share of the test part
   DecodeOptions decode = {.channels = 3};
   Checksums checksums = Checksums::if_present;
@@ -47,7 +47,7 @@ class ImageFolder : public Dataset {
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
   std::string describe(int64_t index) const override;
-  uint64_t id(int64_t index) const override;  // of CLASS/FILE
+  uint64_t id(int64_t index) const override;  // hash of CLASS/FILE
   std::optional<int64_t> label(int64_t index) const override { return file_at(index).label; }
   // Number of entries left out because of their extension or kind.
   int64_t ignored_files() const { return ignored_; }

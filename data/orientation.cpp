@@ -1,4 +1,4 @@
-// EXIF orientation: reads the tag from a TIFF block, and rotates an image by it.
+// EXIF orientation: reads the tag from a TIFF block, and rotates an image accordingly.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kShortType = 3;
 
-// Reads numbers of a TIFF block in its own byte order.
+// Reads numbers in the byte order of the TIFF block.
 struct TiffReader {
   std::span<const uint8_t> bytes;
   bool little;

@@ -9,14 +9,14 @@
 namespace binade::data {
 namespace {
 
-// The source pixels of one pixel of the result, with their weights.
+// The source pixels that contribute to one pixel of the result, with their weights.
 struct Taps {
   int at[4];
   float weight[4];
 };
 
 std::vector<Taps> taps_of(int in, int out, bool cubic) {
-  constexpr double kA = -0.75;  // of Keys' cubic, as torch has it without antialiasing
+  constexpr double kA = -0.75;  // constant of Keys' cubic in torch without antialiasing
   const auto near = [](double d) { return ((kA + 2) * d - (kA + 3)) * d * d + 1; };
   const auto far = [](double d) { return ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA; };
   std::vector<Taps> taps(static_cast<size_t>(out));
@@ -39,7 +39,7 @@ uint8_t rounded(float value) {
   return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f) + 0.5f);
 }
 
-// Columns first, then rows, each rounded to bytes.
+// Resizes columns first, then rows; each step rounds to bytes.
 Image resize_by_taps(const Image& image, int height, int width, bool cubic) {
   const std::vector<Taps> rows = taps_of(image.height, height, cubic),
                           columns = taps_of(image.width, width, cubic);
@@ -86,7 +86,7 @@ Image resize_plain(const Image& image, int height, int width, Interpolation inte
   if (interpolation != Interpolation::nearest) {
     return resize_by_taps(image, height, width, interpolation == Interpolation::bicubic);
   }
-  // The places are computed in single precision, as in torch.
+  // Positions are computed in single precision, as in torch.
   const auto place = [](int i, int in, int out) {
     const float scale = static_cast<float>(in) / static_cast<float>(out);
     return std::min(static_cast<int>(static_cast<float>(i) * scale), in - 1);

@@ -1,8 +1,7 @@
-// GIF: the first frame, on a canvas of the size of the screen. LZW codes are decoded here, so that
-// a stream that ends early, that has a code which cannot come, or more pixels than the frame, is an
-// error. Pixels outside the
-// frame are black with alpha 0; transparent ones keep the colour of the palette. A frame may lie
-// outside the screen in part: then the picture is as large as both.
+// GIF: the first frame on a canvas as large as the screen. The LZW decoder here rejects a stream
+// that ends early, has an impossible code, or has more pixels than the frame. Pixels outside the
+// frame are black with alpha 0; transparent pixels keep the colour of the palette. If the frame
+// extends beyond the screen, the picture covers both.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -19,10 +18,10 @@ struct Frame {
   int64_t left = 0, top = 0, width = 0, height = 0;
   bool interlaced = false;
   size_t palette_at = 0, colours = 0;
-  int transparent = kNoColour;  // this index of the palette
+  int transparent = kNoColour;  // palette index of transparent pixels
 };
 
-// The blocks before the first frame.
+// Reads the blocks before the first frame.
 class GifHeader {
  public:
   explicit GifHeader(const DecodeRequest& request) : request_(request) {
@@ -40,7 +39,7 @@ class GifHeader {
   }
 
   const Frame& frame() const { return frame_; }
-  size_t data_at() const { return at_; }  // of the size of the first codes
+  size_t data_at() const { return at_; }  // where the LZW data begin
   int64_t width() const { return std::max(width_, frame_.left + frame_.width); }
   int64_t height() const { return std::max(height_, frame_.top + frame_.height); }
 
@@ -50,7 +49,7 @@ class GifHeader {
     return request_.bytes[at];
   }
 
-  // A palette that the flags may announce.
+  // Reads a palette if the flags announce one.
   void read_palette(uint8_t flags) {
     constexpr int kHasPalette = 0x80, kSizeBits = 7;
     if ((flags & kHasPalette) == 0) {
@@ -120,7 +119,7 @@ class GifHeader {
   Frame frame_;
 };
 
-// The codes of the frame: bits, lowest first, in blocks of up to 255 bytes.
+// Reads the codes of the frame: bits, lowest first, in blocks of up to 255 bytes.
 class CodeReader {
  public:
   CodeReader(const DecodeRequest& request, size_t at) : request_(request), at_(at) {}
@@ -136,7 +135,7 @@ class CodeReader {
     return code;
   }
 
-  // Holds so many bits, if blocks have as many; false at the empty block and the end of the file.
+  // Makes `bits` bits available; false if the blocks or the file end before.
   bool fill(int bits) {
     const auto bytes = request_.bytes;
     while (held_ < bits) {
@@ -160,12 +159,12 @@ class CodeReader {
  private:
   const DecodeRequest& request_;
   size_t at_;
-  size_t left_ = 0;  // of the block
+  size_t left_ = 0;  // bytes left in the block
   uint32_t value_ = 0;
   int held_ = 0;
 };
 
-// The pixels of the frame, as indices in the order of the file.
+// Decodes the pixels of the frame: palette indices in file order.
 class LzwDecoder {
  public:
   LzwDecoder(const DecodeRequest& request, size_t at) : request_(request), codes_(request, at + 1) {
@@ -203,7 +202,7 @@ class LzwDecoder {
     previous_ = -1;
   }
 
-  // After the last pixel: more of them mean that the frame is larger than its header says.
+  // Checks that no pixels follow the last one: they would mean that the frame's size is wrong.
   void expect_end() {
     while (codes_.fill(bits_)) {
       const int code = codes_.next(bits_);
@@ -221,7 +220,7 @@ class LzwDecoder {
     request_.reject("corrupt GIF: the data of the frame have more pixels than its size");
   }
 
-  // Appends the string of a code, and adds the string before with its first pixel to the table.
+  // Appends the string of a code. Adds the previous string plus its first pixel to the table.
   void append(int code, std::vector<uint8_t>& out, size_t count) {
     const bool is_new = code == next_;
     if (code > next_ || (previous_ < 0 && code >= clear_) ||
@@ -231,7 +230,7 @@ class LzwDecoder {
     size_t length = 0;
     int at = is_new ? previous_ : code;
     if (is_new) {
-      string_[length++] = 0;  // the first pixel of the string before, known below
+      string_[length++] = 0;  // the first pixel of the previous string, set below
     }
     for (; at >= clear_; at = prefix_[static_cast<size_t>(at)]) {
       string_[length++] = last_[static_cast<size_t>(at)];
@@ -263,10 +262,10 @@ class LzwDecoder {
   int first_bits_ = 0, bits_ = 0, clear_ = 0, next_ = 0, previous_ = -1;
   std::array<uint16_t, kCodes> prefix_{};
   std::array<uint8_t, kCodes> last_{};
-  std::array<uint8_t, kCodes + 1> string_{};  // backwards
+  std::array<uint8_t, kCodes + 1> string_{};  // in reverse order
 };
 
-// The row of the frame that row i of the data is.
+// The row of the frame that row i of an interlaced file belongs to.
 int64_t row_of(int64_t i, int64_t height) {
   constexpr struct { int64_t first, step; } kPasses[] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
   for (const auto& pass : kPasses) {

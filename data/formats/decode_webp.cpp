@@ -1,4 +1,4 @@
-// WebP by libwebp, of an animation the first frame on a transparent black canvas. The header gives
+// WebP by libwebp; of an animation, the first frame on a transparent black canvas. The header gives
 // the size before anything is allocated.
 #include <binade/data/decode_internal.h>
 
@@ -27,7 +27,7 @@ const char* reason_of(VP8StatusCode status) {
   }
 }
 
-// The file holds what RIFF's length says; bytes after it are no part of the picture.
+// The part of the file that RIFF's length covers. Bytes after it do not belong to the picture.
 std::span<const uint8_t> whole_file(const DecodeRequest& request) {
   constexpr uint64_t kHeader = 12, kBeforeLength = 8;
   request.need("WebP", kHeader);
@@ -70,7 +70,7 @@ Image decode_single(const DecodeRequest& request, std::span<const uint8_t> bytes
 
 uint32_t read_u24_le(const uint8_t* p) { return read_u16_le(p) | uint32_t(p[2]) << 16; }
 
-// The payload of the first chunk of that name after the header, or empty.
+// The payload of the first chunk with this name after the header, or nothing.
 std::span<const uint8_t> find_chunk(std::span<const uint8_t> bytes, const char* name) {
   constexpr size_t kHeader = 12, kChunkHeader = 8;
   for (size_t at = kHeader; at + kChunkHeader <= bytes.size();) {
