@@ -29,7 +29,7 @@ int run(const HelpOptions& help) { return print(help.text); }
 int run(const VersionOptions&) { return print(BINADE_VERSION "\n"); }
 int run(const OpClassesOptions&) { return print(op_classes_page()); }
 
-// The whole command line is checked before a command acts.
+// Checks the whole command line before a command acts.
 int main_of(const std::vector<std::string>& words) {
   constexpr int kError = 1, kUsage = 2;
   Command command;

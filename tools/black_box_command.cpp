@@ -24,7 +24,7 @@ int64_t number_in(const train::BlackBox& box, const std::string& key) {
   return number;
 }
 
-// The model that train_classifier trained.
+// Makes the model that train_classifier trained.
 std::unique_ptr<nn::Module> make_model(const train::BlackBox& box) {
   return nn::make_model(box.description.at("model"), {.channels = number_in(box, "channels"),
                                                       .height = number_in(box, "height"),
@@ -32,7 +32,6 @@ std::unique_ptr<nn::Module> make_model(const train::BlackBox& box) {
                                                       .classes = number_in(box, "classes")});
 }
 
-// Names in the file come from outside.
 }  // namespace
 
 int run(const BlackBoxOptions& o) {

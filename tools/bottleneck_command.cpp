@@ -21,13 +21,13 @@ namespace {
 
 constexpr int kUsage = 2;
 constexpr auto kPoll = std::chrono::milliseconds(20);
-constexpr auto kOtherRanks = std::chrono::milliseconds(1500);  // until their traces are there too
+constexpr auto kOtherRanks = std::chrono::milliseconds(1500);  // waits for other ranks' traces
 constexpr auto kGrace = std::chrono::seconds(20);              // to end after SIGTERM
 
 using Words = std::vector<std::string>;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// A folder of this command, removed at its end.
+// A temporary folder, removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -48,7 +48,7 @@ class Folder {
   std::string path_;
 };
 
-// The value of a flag, as "--flag value" or "--flag=value", with the position of the value.
+// The position of a flag's value, as "--flag value" or "--flag=value".
 struct FlagPlace {
   size_t word = 0;
   size_t offset = 0;

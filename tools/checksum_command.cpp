@@ -53,7 +53,7 @@ int verify(const std::string& folder) {
   return 1;
 }
 
-// Also replaces a manifest that cannot be read.
+// Also replaces a manifest that is unreadable.
 int update(const std::string& folder) {
   const ChecksumManifest now = ChecksumManifest::compute(folder);
   if (file_kind(now.path()) == "a regular file") {

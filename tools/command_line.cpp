@@ -1,5 +1,5 @@
-// The parsers of the commands. Only this file and those of command_line/ include CLI11: it takes
-// seconds to compile, so they are few and large.
+// The parsers of the commands. Only this file and command_line/ include CLI11: it takes seconds to
+// compile, so these files are few and large.
 #include "command_line.h"
 
 #include "command_line/flags_internal.h"
@@ -23,7 +23,7 @@ bool takes_program(const std::string& command) {
   return command == "launch" || command == "slurm" || command == "bottleneck";
 }
 
-// Removes the tail from `words`.
+// Splits the tail off `words`.
 Tail take_tail(Words& words) {
   const bool has_program = !words.empty() && takes_program(words[0]);
   const auto separator = std::find(words.begin(), words.end(), "--");
@@ -71,7 +71,7 @@ void add_launch(CLI::App& app, const Tail& tail, Command& chosen) {
   command->add_option("--link-delay", o->processes.link_delay,
                       "let messages take as long as over a link: milliseconds, or "
                       "milliseconds,MB/s");
-  command->prefix_command();  // the rest is the program's
+  command->prefix_command();  // the rest belongs to the program
   command->callback([o, command, &tail, &chosen] {
     o->program = program_of(*command, "launch", tail);
     dist::check_launch(o->program, o->processes);
@@ -103,7 +103,7 @@ void add_slurm_submit(CLI::App& app, const Tail& tail, Command& chosen) {
   command->add_option("--sbatch", job.options, "another option of sbatch: --sbatch=--mem=64G")
       ->allow_extra_args(false);
   add_switch(command, "--dry-run", o->dry_run, "print the script");
-  command->prefix_command();  // the rest is the program's
+  command->prefix_command();  // the rest belongs to the program
   command->callback([o, command, &tail, &chosen] {
     o->job.command = program_of(*command, "slurm submit", tail);
     dist::check_slurm_job(o->job);
@@ -155,7 +155,7 @@ void add_bottleneck(CLI::App& app, const Tail& tail, Command& chosen) {
       ->transform(number<int64_t>(0, 100000))
       ->capture_default_str();
   add_switch(command, "--no-trial", o->no_trial, "do not run the program again with the change");
-  command->prefix_command();  // the rest is the program's
+  command->prefix_command();  // the rest belongs to the program
   command->callback([o, command, &tail, &chosen] {
     o->program = program_of(*command, "bottleneck", tail);
     check(!o->program.empty(),
@@ -195,7 +195,7 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
       "binade launch: that of the first process that failed.");
 }
 
-// If a command has subcommands, the next word must be one of them or a flag.
+// Checks that a command with subcommands is followed by one of them or by a flag.
 void check_names(CLI::App& app, const Words& words) {
   CLI::App* command = &app;
   for (size_t i = 0;; ++i) {
@@ -230,7 +230,7 @@ std::string command_of(const CLI::App& app) {
   return names;
 }
 
-// Quotes a part of a long argument.
+// Throws Error; a long message is shortened.
 [[noreturn]] void refuse(const std::string& message, const std::string& command) {
   constexpr size_t kShown = 1000;
   const std::string whole = printable(message);
@@ -253,7 +253,7 @@ Command parse_command_line(const std::vector<std::string>& all) {
     const bool ends =
         !takes_program(words[0]) && std::find(words.begin(), words.end(), "++") != words.end();
     check(!ends, words[0], ": got '++', which means nothing here; write ./++ for a path");
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    std::reverse(words.begin(), words.end());  // the order that CLI11 expects
     app.parse(words);
     return chosen;
   } catch (const CLI::CallForVersion&) {

@@ -7,7 +7,7 @@
 namespace binade::tool {
 
 int run(const DoctorOptions& options);
-int run_security_doctor(const std::string& run_directory);  // 1 if something is not safe
+int run_security_doctor(const std::string& run_directory);  // 1 if something is unsafe
 int run(const LensOptions& options);
 int run(const ReplayOptions& options);
 int run(const BlackBoxOptions& options);
@@ -23,9 +23,9 @@ int run(const RunsOptions& options);
 int run(const WatchOptions& options);
 int run(const TraceOptions& options);
 int run(const BottleneckOptions& options);
-int run(const BenchOptions& options);  // diff: 1 if something changed
+int run(const BenchOptions& options);  // diff: 1 if a case changed
 
-// Texts of files, line by line as a terminal may show them.
+// Prints the text of a file line by line, with control characters escaped.
 void print_lines(const std::string& lines);
 
 int run(const DecodeOptions& options);

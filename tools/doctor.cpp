@@ -33,7 +33,7 @@ std::string gigabytes(int64_t bytes) {
   return text(static_cast<double>(bytes * 10 / (int64_t{1} << 30)) / 10, " GiB");
 }
 
-// The kind of this build, the reason for it, and the device on which programs therefore run.
+// Describes the kind of this build, the reason for it, and the device on which programs run.
 std::string mode(const DeviceReport& report) {
   constexpr std::string_view kBuilt = BINADE_CUDA_BUILT, kAsked = BINADE_CUDA_ASKED;
   if (kBuilt == "EMULATED") {
@@ -51,12 +51,12 @@ std::string mode(const DeviceReport& report) {
              : text("CUDA, on ", Device::best());
 }
 
-// A library that is found at run time.
+// Describes a library that is found at run time.
 std::string loaded(const std::string& path, const std::string& missing, const char* otherwise) {
   return missing.empty() ? path : text("out: ", otherwise, "; ", missing);
 }
 
-// The provider of each family of operations, and the table of the choices that "auto" made.
+// Prints the provider of each family of operations, and the choices that "auto" made.
 int run_providers() {
   for (int i = 0; i < kernels::kProviderFamilies; ++i) {
     const auto family = static_cast<kernels::ProviderFamily>(i);

@@ -65,7 +65,7 @@ std::map<std::string, std::string> variables_of(const fs::path& process) {
   return variables;
 }
 
-// Ranks give a known name to the thread that serves the control channel.
+// A process is a rank if it has a thread with the name that serves the control channel.
 bool is_rank(const fs::path& process) {
   std::error_code error;
   for (const auto& task : fs::directory_iterator(process / "task", error)) {
@@ -93,7 +93,7 @@ struct Listening {
   int port;
 };
 
-// From /proc/PID/net/tcp: "sl local_address rem_address st ... uid timeout inode".
+// Reads /proc/PID/net/tcp: "sl local_address rem_address st ... uid timeout inode".
 std::vector<Listening> listening_sockets(const fs::path& process) {
   const std::set<std::string> inodes = socket_inodes(process);
   std::istringstream lines(contents(process / "net/tcp"));
@@ -123,7 +123,7 @@ void report_process(Report& report, const fs::path& process) {
   ProcessInfo info;
   try {
     info = dist::discover(environment_in(variables));
-  } catch (const Error&) {  // its environment says nothing about its rank
+  } catch (const Error&) {  // an unreadable environment: the rank stays unknown
   }
   const std::string who =
       text("rank ", info.rank, " of ", info.size, " (pid ", process.filename().string(), ")");

@@ -1,4 +1,4 @@
-// binade format: a number format, the rounding of numbers and the values of codes.
+// binade format: shows a number format, how numbers are rounded, and the values of codes.
 #include "commands.h"
 
 #include <binade/core/precision/number_formats.h>

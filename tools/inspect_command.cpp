@@ -81,7 +81,7 @@ int inspect_file(const std::string& path, bool verify) {
   return damaged == 0 ? 0 : 1;
 }
 
-// A directory with a manifest.
+// Shows a directory with a manifest.
 int inspect_checkpoint(const std::string& path, bool verify) {
   const train::Manifest manifest = train::read_manifest(path, file_system());
   print_line(text(path, ": checkpoint of step ", manifest.step, ", format ", manifest.format));
@@ -116,7 +116,7 @@ int run(const InspectOptions& a) {
   if (file_kind(a.path + "/" + train::kManifestName) == "a regular file") {
     return inspect_checkpoint(a.path, a.verify);
   }
-  // A run, or its folder of checkpoints.
+  // The argument may be a run or its folder of checkpoints.
   const std::string folder =
       file_kind(a.path + "/checkpoint") == "a directory" ? a.path + "/checkpoint" : a.path;
   int result = 0, found = 0;

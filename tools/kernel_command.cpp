@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// The case and the shape of --case; a case file may have a colon in its name.
+// Splits --case into the case and the shape; the name of a case file may contain a colon.
 std::pair<std::string, std::string> case_and_shape(const KernelOptions& o) {
   const std::string& both = o.case_and_shape;
   const size_t colon = both.ends_with(".json") ? both.npos : both.rfind(':');
@@ -46,7 +46,7 @@ void save(const std::string& path, const std::string& text) {
   check(!out.fail(), "kernel: cannot write ", path);
 }
 
-// Refuses a file of --json or --page that could not be written when the work is done.
+// Rejects a file of --json or --page that could not be written at the end.
 void check_can_be_written(const char* flag, const std::string& path, const KernelOptions& o) {
   namespace fs = std::filesystem;
   if (path.empty()) {
@@ -63,7 +63,7 @@ void check_can_be_written(const char* flag, const std::string& path, const Kerne
   check(fs::is_directory(folder, none), "kernel: cannot write ", path, ": there is no folder ",
         folder);
   const bool exists = fs::exists(path, none);
-  if (exists && !fs::is_regular_file(path, none)) {  // opening a pipe would wait for its reader
+  if (exists && !fs::is_regular_file(path, none)) {  // opening a pipe waits for a reader
     check(::access(path.c_str(), W_OK) == 0, "kernel: cannot write ", path, ": ",
           std::strerror(errno));
     return;
@@ -76,7 +76,7 @@ void check_can_be_written(const char* flag, const std::string& path, const Kerne
   }
 }
 
-// Control characters of names and sources are escaped, ends of lines are not.
+// Escapes control characters of names and sources, but keeps newlines.
 std::string printable_lines(const std::string& text) {
   std::istringstream lines(text);
   std::string out;
@@ -130,7 +130,7 @@ void note_interrupt(int) {
   lab::interrupt_checks();
 }
 
-// Checks again whenever the file changes, until the program is interrupted.
+// Checks the file again whenever it changes, until the program is interrupted.
 int watch(const KernelOptions& o) {
   for (;;) {
     const auto begin = std::chrono::steady_clock::now();
@@ -164,7 +164,7 @@ int run(const KernelOptions& o) {
   } catch (const Error& error) {
     return report_error(error);
   }
-  std::signal(SIGINT, note_interrupt);  // so that temporary files go
+  std::signal(SIGINT, note_interrupt);  // so that temporary files are removed
   std::signal(SIGTERM, note_interrupt);
   return o.watch ? watch(o) : check_once(o);
 }

@@ -15,7 +15,7 @@
 namespace binade::tool {
 namespace {
 
-// A line on stderr, at most once a second: replaced in a terminal, else one after another.
+// Prints progress on stderr at most once a second; a terminal shows only the last line.
 class ProgressLine {
  public:
   void operator()(const data::PackProgress& progress) {

@@ -31,7 +31,7 @@ namespace {
 using train::Curve;
 using train::RunRecord;
 
-// The runs below a folder; the folder may be a run itself.
+// Finds the runs below a folder; the folder may itself be a run.
 void find_runs(const std::string& folder, int depth, std::vector<std::string>& runs) {
   if (train::is_run(folder)) {
     runs.push_back(folder);
@@ -84,7 +84,7 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
-// A curve of plain characters, 64 columns wide: each column has the mean of its points.
+// Draws a curve with text characters, 64 columns wide; each column is the mean of its points.
 std::string sparkline(const Curve& curve) {
   constexpr size_t kColumns = 64;
   constexpr std::string_view kLevels = "_.,-~=+*#@";
@@ -155,7 +155,7 @@ int run(const ReportOptions& o) {
   for (const std::string& path : o.runs) {
     runs.push_back(train::read_run(path));
   }
-  // Runs with one name are told apart by their paths.
+  // Runs with the same name are told apart by their paths.
   for (RunRecord& run : runs) {
     const auto same = std::count_if(runs.begin(), runs.end(), [&run](const RunRecord& other) {
       return other.name == run.name || other.path == run.name;
@@ -203,7 +203,7 @@ int run(const RunsOptions& o) {
   return 0;
 }
 
-// On a terminal the picture replaces the one before; else a line is printed whenever the step
+// On a terminal the new picture replaces the old one; otherwise a line is printed when the step has
 // changed.
 int run(const WatchOptions& o) {
   const train::ReadRunOptions options{.lens = false, .trace = false, .checkpoints = false};

@@ -1,4 +1,4 @@
-// binade bench and binade bench diff.
+// The flags of binade bench and binade bench diff.
 #include "flags_internal.h"
 
 namespace binade::tool {

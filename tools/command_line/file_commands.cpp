@@ -1,4 +1,4 @@
-// Commands that read or write files: of runs, models and data.
+// The flags of commands that read or write files: runs, models and data.
 #include "flags_internal.h"
 
 #include <binade/train/precision/scale_replay.h>
@@ -6,7 +6,7 @@
 namespace binade::tool {
 namespace {
 
-// "256" or "256x320" for PackOptions::height and width.
+// Reads "256" or "256x320" into PackOptions::height and width.
 CLI::Validator image_size(PackOptions& options) {
   return {[&options](std::string& value) {
             constexpr int kMost = 32768;

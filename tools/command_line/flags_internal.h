@@ -17,15 +17,15 @@ namespace binade::tool {
 
 using Words = std::vector<std::string>;
 
-// The arguments after the tool's own: a program and its arguments, with or without "--" before
+// The program and its arguments, which follow the tool's own arguments with or without "--" between
 // them.
 struct Tail {
-  bool separated = false;  // there is a "--"
+  bool separated = false;  // "--" was given
   Words words = {};
 };
 
-// A number in decimal digits, for transform(), which keeps what it writes to `value`. CLI11 alone
-// reads 010 as 8, -1 as 2^64 - 1, and takes nan.
+// Accepts a number in decimal digits. It is used with transform(), which keeps changes of `value`.
+// CLI11 alone reads 010 as 8, -1 as 2^64 - 1, and accepts nan.
 template <class T>
 CLI::Validator number(T low = std::numeric_limits<T>::lowest(),
                       T high = std::numeric_limits<T>::max()) {
@@ -53,20 +53,20 @@ inline CLI::Validator path() {
           ""};
 }
 
-// A flag without a value, which may stand once.
+// Adds a flag without a value that may be given once.
 inline CLI::Option* add_switch(CLI::App* command, const std::string& name, bool& value,
                                const std::string& help) {
   return command->add_flag(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
 }
 
-// `command` stops at its first argument that is no flag; the rest and the tail are the program.
+// The remaining arguments of `command`, which stops at its first non-flag, and the tail.
 inline Words program_of(const CLI::App& command, const std::string& name, const Tail& tail) {
   Words program = command.remaining();
   check(program.empty() || !program[0].starts_with('-'), name, ": got ",
         program.empty() ? "" : program[0], ", expected a flag of binade ", name,
         " or a program; a program whose name begins with - stands after --");
   if (tail.separated && !program.empty()) {
-    program.push_back("--");  // the program's own
+    program.push_back("--");  // belongs to the program
   }
   program.insert(program.end(), tail.words.begin(), tail.words.end());
   return program;
