@@ -1,5 +1,5 @@
-// all_reduce_bench: Binade's ring against MPI_Allreduce in the same processes, in turn. Start it
-// with mpirun -np 2. It prints the median times, and the ring's bandwidth as a share of the
+// all_reduce_bench compares Binade's ring with MPI_Allreduce in the same processes, in turn. Start
+// it with mpirun -np 2. It prints the median times, and the ring's bandwidth as a share of the
 // library's.
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/ring.h>
@@ -32,7 +32,7 @@ double median(const std::vector<double>& values) { return quantile(values, 0.5);
 
 void run(int64_t piece_bytes, int repeats) {
   const auto transport = make_mpi_transport();
-  kernels::set_threads(1);  // as many processes as cores
+  kernels::set_threads(1);  // one thread per process
   if (transport->rank() == 0) {
     std::printf("%8s  %12s  %12s  %s\n", "MiB f32", "ring ms", "MPI ms", "MPI time / ring time");
   }

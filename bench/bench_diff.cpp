@@ -20,7 +20,7 @@ std::string percent(double value, const char* format) {
   return shown;
 }
 
-// One round: samples of both in turn, as medians.
+// Takes the samples of one round, of both programs in turn, and returns their medians.
 std::pair<double, double> one_round(ServedBuild& before, ServedBuild& after,
                                     const BuildDiff& builds, const CaseSettings& settings) {
   before.prepare(settings);
@@ -72,7 +72,7 @@ CaseDiff diff_of_samples(const CaseRecord& before, const CaseRecord& after) {
                          [](double t) { return std::log(t); });
   std::ranges::transform(after.samples, std::back_inserter(b),
                          [](double t) { return std::log(t); });
-  constexpr size_t kMost = 2000;  // of the differences of all to all
+  constexpr size_t kMost = 2000;  // samples per file: their pairwise differences are sorted
   a.resize(std::min(a.size(), kMost));
   b.resize(std::min(b.size(), kMost));
   return {.name = case_name(before.settings),
@@ -158,7 +158,7 @@ std::vector<CaseDiff> diff_of_builds(const BuildDiff& builds, const DiffSettings
     planted.plant = builds.plant;
     ServedBuild a(builds.before, options), b(builds.after, planted);
     for (size_t i = 0; i < builds.cases.size(); ++i) {
-      // In every other round the second one is timed first.
+      // Which program is timed first alternates; in odd rounds it is the second.
       const bool swapped = round % 2 == 1;
       const auto [first, second] = swapped ? one_round(b, a, builds, builds.cases[i])
                                            : one_round(a, b, builds, builds.cases[i]);

@@ -1,4 +1,4 @@
-// Two builds, or two files of measurements, compared: what is a change and what is noise.
+// Compares two builds, or two files of measurements, and tells changes from noise.
 #pragma once
 #include <bench/bench_record.h>
 
@@ -9,8 +9,8 @@
 namespace binade::bench {
 
 struct DiffSettings {
-  double minimum = 0.02;  // a change below it is none, however sure it is
-  double level = 0.01;    // probability of one false change or more among all cases
+  double minimum = 0.02;  // smaller changes are ignored, however certain
+  double level = 0.01;    // probability of at least one false change among all cases
 };
 
 struct CaseDiff {
@@ -22,38 +22,38 @@ struct CaseDiff {
   bool changed = false;
 };
 
-// Marks the changes: sizes of at least `minimum`, and p-values by Holm's rule (1979), so that
-// `level` holds for all cases together.
+// Marks the cases that changed by at least `minimum` with a p-value that passes Holm's rule (1979),
+// so that `level` holds for all cases together.
 void decide(std::vector<CaseDiff>& cases, const DiffSettings& settings);
 
-// Pairs of times that were taken one after the other; ratios are compared by Wilcoxon's test.
+// Compares pairs of times taken one after the other, by Wilcoxon's test on their ratios.
 CaseDiff diff_of_pairs(const std::string& name, const std::vector<double>& before,
                        const std::vector<double>& after);
-// Times of two files, by the test of Mann and Whitney: what the machine did between them counts.
+// Compares the times of two files by the Mann-Whitney test; changes of the machine count, too.
 CaseDiff diff_of_samples(const CaseRecord& before, const CaseRecord& after);
-// The cases that two files have in common, decided. Throws if there are none, if one file was taken
-// warm and the other cold, and if samples are so few that no change could be sure.
+// Compares and decides the cases that two files share. Throws if there are none, if only one file
+// was taken with warm caches, or if there are too few samples to be sure of any change.
 std::vector<CaseDiff> diff_of_records(const BenchRecord& before, const BenchRecord& after,
                                       const DiffSettings& settings);
-// "cpu: X, Y; threads: 2, 64": facts beside the commit that are known of both and differ; or empty.
+// Facts that both files have and that differ, except the commit: "cpu: X, Y; threads: 2, 64".
 std::string differing_facts(const BenchRecord& before, const BenchRecord& after);
 std::string line_of(const CaseDiff& diff);
 
-// Two builds in turn. Each round starts both programs anew (where memory lies differs from start to
-// start, and with it the time), the first one first in every other round, and takes `samples` of
-// each in turn; the medians of a round are a pair.
+// Compares two builds in turn. Each round starts both programs anew, because the placement of
+// memory differs from start to start and affects the time. Each round takes `samples` of each
+// program in turn, alternating which one is first; the two medians form a pair.
 struct BuildDiff {
   std::string before, after;  // programs: the binade or the kernel_bench of a build
   std::vector<CaseSettings> cases = {};
   std::string device = "cpu";
-  int threads = 0, rounds = 0, samples = 7;  // rounds 0: as many as the level needs, or 24
-  double plant = 1;                          // slows `after` down: for tests
+  int threads = 0, rounds = 0, samples = 7;  // rounds 0: enough for the level, 24 or more
+  double plant = 1;                          // slows `after` down by this factor, for tests
 };
-// Throws if `rounds` are so few that no change could be sure.
+// Throws if there are too few `rounds` to be sure of any change.
 std::vector<CaseDiff> diff_of_builds(const BuildDiff& builds, const DiffSettings& settings);
 
-// The program of a build folder, an installation's prefix, or a path to the program itself; throws
-// if there is none.
+// Finds the program in a build folder or an installation's prefix, or takes its own path. Throws if
+// there is none.
 std::string bench_program(const std::string& path);
 
 }  // namespace binade::bench

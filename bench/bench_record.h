@@ -1,4 +1,4 @@
-// What binade bench measured: as text, as a file that can be compared later, and as a picture.
+// The results of binade bench: as text, as a file for later comparisons, and as a picture.
 #pragma once
 #include <bench/case_check.h>
 #include <bench/machine_facts.h>
@@ -10,15 +10,15 @@ namespace binade::bench {
 
 struct CaseRecord {
   CaseSettings settings = {};
-  std::string error = {};    // why there are no figures; empty if there are
-  std::string checked = {};  // against what, before and after the samples
+  std::string error = {};    // why there are no results; empty if there are
+  std::string checked = {};  // what results were compared with, before and after
   double bytes = 0, flops = 0;
-  int calls = 1;                        // of a sample
-  std::vector<double> samples = {};     // seconds of one call, in their order
-  double copy_rate = 0, flop_rate = 0;  // the ceilings beside it; 0: not measured
+  int calls = 1;                        // calls per sample
+  std::vector<double> samples = {};     // seconds per call, in the order taken
+  double copy_rate = 0, flop_rate = 0;  // measured ceilings; 0: not measured
 };
 
-inline constexpr int kRecordVersion = 1;  // of the file
+inline constexpr int kRecordVersion = 1;  // version of the file format
 
 struct BenchRecord {
   MachineFacts machine = {};
@@ -27,17 +27,17 @@ struct BenchRecord {
 };
 
 std::string case_name(const CaseSettings& settings);  // "softmax_forward 4096x1024 f32 on cpu"
-// One line: the median with its interval, and the shares of the ceilings.
+// One line with the median, its interval, and the shares of the ceilings.
 std::string line_of(const CaseRecord& record);
 std::string json_of(const BenchRecord& record);
 std::string json_of(const MachineFacts& machine);  // one object on one line
 
-// A file that json_of() wrote, without the cases that failed: settings and samples, the state of
-// the caches, and of the machine what text or whole number decides a time. Throws Error, which
-// begins with `name`, for any other text; facts that are absent stay empty.
+// Reads a file that json_of() wrote, without failed cases: settings and samples, the state of the
+// caches, and the facts about the machine that affect times. Throws an Error that begins with
+// `name` for any other text; missing facts stay empty.
 BenchRecord parse_bench_record(const std::string& name, std::string_view json);
 
-// The cases over their FLOPs per byte, below the measured roofs: an SVG that needs no other file.
+// Draws the cases over their FLOPs per byte below the measured roofs, as one self-contained SVG.
 std::string roofline_svg(const BenchRecord& record);
 
 }  // namespace binade::bench

@@ -12,7 +12,7 @@ using RecordFileJson = nlohmann::ordered_json;
 
 constexpr size_t kMostRecordBytes = size_t{256} << 20;
 
-// A field of the wanted kind, or an error.
+// Returns a field of the wanted kind, or throws.
 const RecordFileJson& field_of(const RecordFileJson& object, const char* key,
                                const std::string& name) {
   check(object.is_object() && object.contains(key), name, ": got no \"", key,
@@ -33,7 +33,7 @@ int64_t size_field(const RecordFileJson& object, const char* key, const std::str
   return field.get<int64_t>();
 }
 
-// Facts may be absent, so that a file needs no more than its samples.
+// Facts may be missing: a file needs no more than its samples.
 std::string fact_text(const RecordFileJson& object, const char* key, const std::string& name) {
   return object.contains(key) ? text_field(object, key, name) : "";
 }

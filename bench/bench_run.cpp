@@ -16,13 +16,13 @@ int64_t parse_side(std::string_view digits, const std::string& word) {
   return side;
 }
 
-// The ceilings are measured once for each dtype, and each size of a copy in powers of two.
+// Measures ceilings once for each dtype, and for copies once for each power of two of the size.
 class Ceilings {
  public:
   Ceilings(Device device, CacheFlush* flush) : device_(device), flush_(flush) {}
   void add_to(CaseRecord& record) {
     if (device_.kind == Device::kEmulated) {
-      return;  // it has no speed of its own
+      return;  // the emulated device has no speed of its own
     }
     double bytes = 1 << 16;
     while (bytes < record.bytes) {

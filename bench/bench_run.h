@@ -1,4 +1,4 @@
-// Measures cases one after another: checked, timed, checked again.
+// Runs cases one after another; each is checked, timed, and checked again.
 #pragma once
 #include <bench/bench_record.h>
 
@@ -9,14 +9,14 @@ namespace binade::bench {
 struct RunSettings {
   std::vector<CaseSettings> cases = {};
   int samples = 30;
-  bool warm = false;        // else the caches are emptied before each sample, which is one call
-  bool check_only = false;  // no samples
+  bool warm = false;        // false: caches are flushed before each sample of one call
+  bool check_only = false;  // takes no samples
 };
 
-// "softmax_forward" with the default size, or "softmax_forward:64x20000". Throws for anything else.
+// Parses "softmax_forward" (default size) or "softmax_forward:64x20000". Throws for anything else.
 CaseSettings parse_case_word(const std::string& word);
 
-// `done` gets each case when it ends. A case that is wrong, or throws, has an error and no samples.
+// Calls `done` after each case. A case that is wrong or throws has an error and no samples.
 BenchRecord run_cases(const RunSettings& settings, Device device,
                       const std::function<void(const CaseRecord&)>& done);
 

@@ -16,7 +16,7 @@ bool draws(const std::string& kernel) {
   return false;
 }
 
-// The values of an array into the reference's array, which may have another dtype.
+// Copies the values of an array to the reference's array, which may have another dtype.
 void copy_values(const View& from, const View& to) {
   if (from.numel == 0) {
     return;
@@ -49,7 +49,7 @@ CaseCheck check_case(const Prepared& work, const CaseSettings& settings) {
   own.dtype = draws(settings.kernel) ? settings.dtype : DType::f64;
   Prepared reference = prepare(own);
   if (reference.operands->arrays().size() != work.operands->arrays().size()) {
-    own.dtype = settings.dtype;  // an optimizer step whose f16 weights have f32 masters
+    own.dtype = settings.dtype;  // an optimizer step with f16 weights and f32 masters
     reference = prepare(own);
   }
   CaseCheck result{.against = text(own.dtype, " on the CPU")};

@@ -1,5 +1,5 @@
-// Whether a case computes what it should: one call, against our own kernel for the CPU in f64 on
-// the same values. What draws random numbers is compared with our own kernel in its own dtype.
+// Checks that a case computes the right result: it compares one call with our own CPU kernel in f64
+// on the same values. Kernels that draw random numbers are compared in their own dtype.
 #pragma once
 #include <bench/kernel_timer.h>
 

@@ -1,8 +1,8 @@
-// gpu_ceilings: what the card can do at most, by its own clock, so that a kernel's rate can be read
-// as a share of it whatever frequency the card runs at: tensor-core products (mma.sync), fused
-// multiply-adds, matrix loads from shared memory, and copies of global memory.
+// gpu_ceilings measures a GPU's peak rates per clock cycle, so that a kernel's rate can be given as
+// a share of the peak at any clock frequency: tensor-core products (mma.sync), fused multiply-adds,
+// matrix loads from shared memory, and copies of global memory.
 //   gpu_ceilings [--json]
-// The emulated device has no clock: it counts nanoseconds of the host, which say nothing of a GPU.
+// The emulated device counts nanoseconds of the host, which say nothing about a GPU.
 #include <binade/kernels/base/stream.h>
 #include <tests/cuda/conformance.h>
 
@@ -22,13 +22,13 @@ long long clock64() {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32;
 constexpr int kRounds = kHardware ? 4096 : 2;
-constexpr int kProducts = 8, kSums = 16, kLoads = 4;  // independent ones of a round
+constexpr int kProducts = 8, kSums = 16, kLoads = 4;  // independent operations per round
 constexpr int kSamples = kHardware ? 7 : 2;
 
 // kernels
 // ------------------------------------------------------------------------------------------
 
-// Writes the cycles that a block needs for `body`, from the first thread's point of view.
+// Measures the cycles that a block needs for `body`, as its first thread sees them.
 template <class F>
 __device__ __forceinline__ void timed(long long* cycles, F&& body) {
   __syncthreads();
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
   sink[blockIdx.x * kThreads + threadIdx.x] = static_cast<float>(sum);
 }
 
-// One wave of blocks, so that the longest of them takes as long as the kernel.
+// One wave of blocks, so the slowest block takes as long as the kernel.
 __global__ void __launch_bounds__(kThreads)
     copy_clock_kernel(const uint4* x, uint4* y, long long count, long long* cycles) {
   timed(cycles, [&] {
@@ -126,7 +126,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-class Timer {  // of the device, in seconds
+class Timer {  // measures device time in seconds
  public:
   Timer() {
     for (cudaEvent_t& event : events_) {
@@ -158,9 +158,9 @@ class Timer {  // of the device, in seconds
 
 struct Ceiling {
   std::string name, unit;
-  double per_clock;      // of one multiprocessor; of the card for copies
-  double per_second;     // of the card
-  double gigahertz = 0;  // cycles over seconds, where both are known
+  double per_clock;      // of one multiprocessor; for copies, of the whole GPU
+  double per_second;     // of the whole GPU
+  double gigahertz = 0;  // cycles per second, if both are known
 };
 
 double longest(const OnDevice<long long>& cycles) {
@@ -171,7 +171,7 @@ double longest(const OnDevice<long long>& cycles) {
 struct Work {
   const char *name, *unit;
   void (*kernel)(long long*, float*, int);
-  double per_warp;  // of one round
+  double per_warp;  // work of a warp per round
   size_t shared_bytes = 0;
 };
 
@@ -186,7 +186,7 @@ Ceiling ceiling_of(const Work& work, int processors) {
       start({work.name, dim3(blocks), dim3(kThreads), work.shared_bytes}, work.kernel,
             cycles.data(), sink.data(), kRounds);
     });
-    if (i > 0) {  // the first one warms up
+    if (i > 0) {  // the first run is for warming up
       rates.push_back(work.per_warp * kWarps * kRounds / longest(cycles));
       clocks.push_back(longest(cycles) / seconds * 1e-9);
     }
@@ -256,7 +256,7 @@ int run(int count, char** words) {
     return 77;
   }
   const int processors = attribute(cudaDevAttrMultiProcessorCount);
-  constexpr double kProduct = 2.0 * 16 * 8 * 16 * kProducts;  // FLOP of a round of a warp
+  constexpr double kProduct = 2.0 * 16 * 8 * 16 * kProducts;  // FLOP of a warp per round
   std::vector<Work> works = {
       {"mma.sync f16", "FLOP", product_clock_kernel<half>, kProduct},
       {"fma f32", "FLOP", sum_clock_kernel, 2.0 * 32 * kSums},

@@ -1,9 +1,9 @@
-// Convolution in f32 and bf16 on the CPU by layer, direction, algorithm and threads, on
-// channels-last memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images
-// (batch 32), two layers where Winograd only just pays, depthwise layers (of MobileNet,
-// EfficientNet, ConvNeXt, a causal sequence) and grouped ones (of ResNeXt). FLOP/s count the plain
-// sum for every algorithm; bytes/s count what a direction must read and write. bench/peers/conv.py
-// compares with PyTorch.
+// CPU convolution in f32 and bf16 by layer, direction, algorithm and threads, on channels-last
+// memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images (batch 32), two
+// layers where Winograd is hardly faster, depthwise layers (MobileNet, EfficientNet, ConvNeXt, a
+// causal sequence) and grouped layers (ResNeXt). FLOP/s count the direct sum for every algorithm;
+// bytes/s count the minimum that a direction reads and writes. bench/peers/conv.py compares with
+// PyTorch.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -19,7 +19,7 @@ namespace {
 struct Layer {
   const char* name;
   int64_t batch, channels, side, outputs, kernel = 3, stride = 1, padding = 1, groups = 1;
-  bool sequence = false;  // of length side, kernel and padding in its direction only
+  bool sequence = false;  // a sequence: side, kernel and padding apply to its length only
 };
 
 constexpr Layer kLayers[] = {

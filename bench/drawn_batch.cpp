@@ -15,10 +15,10 @@ uint32_t mixed(int64_t number) {
   return h ^ (h >> 16);
 }
 
-// In [-1, 1), a multiple of 1/128.
+// Returns a multiple of 1/128 in [-1, 1).
 float level(int64_t number) { return static_cast<float>(mixed(number) % 256) / 128.0f - 1.0f; }
 
-// FNV-1a.
+// The FNV-1a hash.
 uint32_t hash_of(std::string_view name) {
   uint32_t hash = 2166136261u;
   for (const char letter : name) {
@@ -27,7 +27,7 @@ uint32_t hash_of(std::string_view name) {
   return hash;
 }
 
-// Deviation of a weight with at least two dimensions.
+// The standard deviation of a weight with at least two dimensions.
 double deviation_of(std::string_view name, const Dims& sizes, int64_t layers) {
   if (sizes.size() == 4) {
     return std::sqrt(2.0 / double(sizes[0] * sizes[2] * sizes[3]));
@@ -36,7 +36,7 @@ double deviation_of(std::string_view name, const Dims& sizes, int64_t layers) {
 }
 
 constexpr int64_t kTokens = 64, kClasses = 16, kSquares = 16;
-// Begin of the numbers that each kind of draw mixes.
+// Each kind of draw mixes numbers that begin at its own offset.
 constexpr int64_t kChoices = 7777777, kLabels = 99991, kNoise = 31337;
 
 }  // namespace

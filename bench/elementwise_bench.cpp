@@ -1,8 +1,8 @@
-// CPU kernels bound by memory traffic or by a pass over every element, on 16 million f32 elements
-// (some on 4 or 1 million), with output memory already allocated: activations, norms, softmax,
+// CPU kernels that are limited by memory traffic or visit every element, on 16 million f32 elements
+// (some on 4 or 1 million), with the output already allocated: activations, norms, softmax,
 // reductions, random, index and sort kernels, attention. `roof/copy` is memcpy, the reference for
-// the others. Bytes are inputs and outputs once each. bench/peers/elementwise.py compares with
-// PyTorch.
+// the others. Each input and output counts once in the bytes. bench/peers/elementwise.py compares
+// with PyTorch.
 //
 //     elementwise_bench [--benchmark_filter=^gelu/]
 #include <benchmark/benchmark.h>
@@ -216,7 +216,7 @@ Work scatter_add(int dim) {
         kernels::scatter_add({.op = "scatter_add", .index = index, .src = src, .y = y, .dim = dim});
       }};
 }
-// Whole rows: index_select, and the gradient of an embedding.
+// Copies whole rows: index_select, and the gradient of an embedding.
 Work index_select() {
   const Tensor x = uniform(kFew), y = uniform(kFew), index = numbers_below({4096, 1}, 4096);
   return {bytes_of({x, y}), [=, shared = expand(index, kFew)] {
@@ -249,7 +249,7 @@ Work topk() {
 struct Heads {
   int64_t batch, heads, length, size;
 };
-// q, k and v as in a model: columns of one [batch, length, 3 heads size] matrix.
+// Makes q, k or v as in a model: columns of one [batch, length, 3 heads size] matrix.
 Tensor heads_of(const Heads& n) {
   return uniform({n.batch, n.length, n.heads, n.size}).transpose(1, 2);
 }

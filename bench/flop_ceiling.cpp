@@ -1,4 +1,4 @@
-// The FLOP ceiling: independent multiply-adds that stay in registers.
+// Measures the FLOP ceiling with independent multiply-adds that stay in registers.
 #include <bench/kernel_timer.h>
 #include <bench/machine_facts.h>
 #include <bench/statistics.h>
@@ -10,9 +10,9 @@
 namespace binade::bench {
 namespace {
 
-constexpr int kChains = 12, kBytes = 64;  // enough to hide the latency of two units
+constexpr int kChains = 12, kBytes = 64;  // enough chains to hide the latency of two units
 
-// The same loop for each instruction set; the compiler's vectors become registers of its width.
+// The same loop for each instruction set; the compiler maps the vectors to its registers.
 #define BINADE_FLOP_LOOP                                                  \
   using Vector [[gnu::vector_size(kBytes)]] = T;                          \
   Vector sums[kChains];                                                   \
@@ -83,7 +83,7 @@ double cpu_flops() {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     rates.push_back(2.0 * kRounds * kChains * (kBytes / sizeof(T)) * double(parts) / seconds);
   }
-  volatile T sink = results[0];  // the loops are needed
+  volatile T sink = results[0];  // keeps the compiler from removing the loops
   static_cast<void>(sink);
   return *std::ranges::max_element(rates);
 }
@@ -95,7 +95,7 @@ double measured_flops(DType dtype, Device device) {
     return dtype == DType::f64 ? cpu_flops<double>() : cpu_flops<float>();
   }
   if (device.kind == Device::kEmulated) {
-    return 0;  // it has no speed of its own
+    return 0;  // the emulated device has no speed of its own
   }
   const CaseSettings product{.kernel = "gemm",
                              .rows = 4096,

@@ -1,6 +1,6 @@
-// Matrix products on the CPU by kind, shape, dtype and threads. NT is the forward of a linear
-// layer (m samples or tokens, n outputs, k inputs), TN the gradient of its weight, NN that of its
-// input. bench/peers/gemm.py compares the lines in f32 with PyTorch. BINADE_GEMM=eigen times Eigen.
+// CPU matrix products by kind, shape, dtype and threads. NT is the forward of a linear layer (m
+// samples or tokens, n outputs, k inputs), TN the gradient of its weight, NN the gradient of its
+// input. bench/peers/gemm.py compares the f32 lines with PyTorch. BINADE_GEMM=eigen times Eigen.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>

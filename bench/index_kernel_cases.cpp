@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kTable = 256;  // rows; random() draws integers below it
 constexpr int64_t kSide = 16;
 
-// Rows of a table of 256: an embedding, and its gradient.
+// Works on rows of a table with 256 rows: an embedding, or its gradient.
 template <bool kAdd>
 Prepared rows_of_table(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View& index = o->view(o->random(DType::i64, {rows}), {rows, cols}, {1, 0});
   const View &table = o->random(dtype, {kTable, cols}), &y = o->random(dtype, {rows, cols});
-  // Rows of the table that no index names are not touched.
+  // Rows of the table that no index names are neither read nor written.
   const double bytes = 8.0 * static_cast<double>(rows) + bytes_of(y);
   const auto run = [&] {
     if constexpr (kAdd) {
@@ -49,7 +49,7 @@ Prepared triangle(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(y) + kept * static_cast<double>(size_of(dtype)), 0};
 }
 
-// Selects every second element; the time includes counting.
+// Selects every second element; the time includes counting them.
 Prepared masked_select(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &mask = o->zeros(DType::boolean, {rows, cols});

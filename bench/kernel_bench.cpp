@@ -1,5 +1,5 @@
-// bench/one: times one kernel on raw memory, next to a copy of as many bytes, after its result was
-// checked (case_check.h); or many kernels (kernel_serve.h), unchecked.
+// The program of bench/one: checks one kernel on raw memory (case_check.h) and times it next to a
+// copy of as many bytes; or times many kernels (kernel_serve.h) without checks.
 #include <bench/case_check.h>
 #include <bench/kernel_serve.h>
 #include <binade/kernels/base/parallel.h>

@@ -213,8 +213,8 @@ Prepared gemm(int64_t rows, int64_t cols, DType dtype, Device device) {
 
 constexpr kernels::Conv2dGeometry kConv{.padding = {1, 1}};
 
-// 3x3 convolution of cols to cols channels on rows images of 16x16; kPass 0 forward, 1 gradient of
-// the input, 2 of the weight.
+// 3x3 convolution with cols input and output channels on rows images of 16x16; kPass 0 is the
+// forward, 1 the gradient of the input, 2 of the weight.
 template <int kPass>
 Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);

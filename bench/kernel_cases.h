@@ -1,5 +1,5 @@
-// Every kernel as a case of rows x cols elements, called on raw memory: bench/one times them and
-// the kernel cards count them. Bytes and FLOPs are the minimum that the operation needs.
+// Every kernel as a case of rows x cols elements, called on raw memory. bench/one times the cases
+// and the kernel cards count them. Bytes and FLOPs are the minimum that the operation needs.
 #pragma once
 #include <binade/kernels/base/view.h>
 #include <binade/kernels/base/workspace.h>
@@ -17,20 +17,20 @@ class Operands {
  public:
   explicit Operands(Device device) : device_(device) {}
   Device device() const { return device_; }
-  // Uninitialised; normal numbers (0 to 255 for u8); zeros. Row-major unless strides are given.
+  // Uninitialised, normal (0 to 255 for u8), or zero. Row-major unless strides are given.
   const View& empty(DType dtype, const Dims& sizes);
   const View& random(DType dtype, const Dims& sizes);
   const View& zeros(DType dtype, const Dims& sizes);
   // The same memory with other sizes and strides.
   const View& view(const View& of, const Dims& sizes, const Dims& strides);
-  const View& channels_last(const View& of);  // of is [N, C, H, W], any order so far
-  // The memory of all of them.
+  const View& channels_last(const View& of);  // `of` is [N, C, H, W] in any memory order
+  // All blocks of memory.
   struct Block {
     const void* begin;
     size_t bytes;
   };
   std::vector<Block> blocks() const { return blocks_; }
-  // All memory, in the order in which it was taken: row-major arrays.
+  // The arrays in the order in which they were allocated; all are row-major.
   const std::vector<const View*>& arrays() const { return arrays_; }
 
  private:
@@ -46,9 +46,9 @@ class Operands {
 struct Prepared {
   std::shared_ptr<Operands> operands;
   std::function<void()> run;
-  double bytes = 0;  // that the operands must let through: each byte read once and written once
-  double flops = 0;  // multiply and add count as two; 0 if memory-bound
-  double bytes_by_values = 0;  // at most so much more, depending on the values of the operands
+  double bytes = 0;            // minimum traffic: each byte read once and written once
+  double flops = 0;            // multiply and add count as two; 0 if memory-bound
+  double bytes_by_values = 0;  // additional bytes at most, depending on the operands' values
 };
 
 struct KernelCase {
@@ -58,7 +58,7 @@ struct KernelCase {
 };
 
 const std::vector<KernelCase>& kernel_cases();
-// Parts of the list, each in a source with its name.
+// Parts of the list; each is in the source of that name.
 std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> loss_cases();
 std::vector<KernelCase> norm_cases();
@@ -68,10 +68,10 @@ std::vector<KernelCase> selection_cases();
 std::vector<KernelCase> sequence_kernel_cases();
 // Shapes of GPT-2 and ResNet-50, not part of kernel_cases().
 const std::vector<KernelCase>& model_cases();
-// One of kernel_cases() or model_cases(). Throws with the list of names if there is none.
+// Finds one of kernel_cases() or model_cases(). Throws an Error that lists the names.
 const KernelCase& find_case(const std::string& name);
 
-// For writing cases.
+// Used by sources of cases.
 using Shared = std::shared_ptr<Operands>;
 inline constexpr int64_t kImageSide = 16;
 inline constexpr const char* kMatrix = "rows x cols elements";

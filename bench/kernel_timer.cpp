@@ -25,8 +25,8 @@ Prepared copy(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(x, y), 0};
 }
 
-// The family whose provider chooses the implementation of a case; null for those that run on our
-// kernels always.
+// The family whose provider chooses the implementation of a case; null if only our own kernels
+// implement it.
 const char* family_of(const std::string& kernel) {
   struct Named {
     const char *begin, *family;
@@ -44,7 +44,7 @@ const char* family_of(const std::string& kernel) {
   return nullptr;
 }
 
-// How many times slower samples shall be than they are: for the tests of the comparison of builds.
+// A factor by which samples are made slower, to test the comparison of builds.
 double planted_factor() {
   const char* value = std::getenv("BINADE_BENCH_PLANT");
   return value ? std::max(1.0, std::atof(value)) : 1;
@@ -76,7 +76,7 @@ Prepared prepare(const CaseSettings& s) {
   const char* family = family_of(s.kernel);
   check(family || s.provider.empty() || s.provider == "own", s.kernel, ": got provider '",
         s.provider, "', expected own: it has no other");
-  if (family && !s.provider.empty()) {  // other cases of the process may have another
+  if (family && !s.provider.empty()) {  // other cases of this process may use another one
     made.run = [run = std::move(made.run), family, name = s.provider] {
       kernels::set_provider(family, name);
       run();

@@ -1,8 +1,8 @@
-// The cost of the exponent lens per training step: steps without a lens, with an idle one, and with
-// one that looks, in turn. A lens on every 10th step costs a tenth of a look. The counters are
-// medians over the rounds: milliseconds of processor time of a step without a lens, and the extra
-// time of the others in percent of the same round; `least` uses the fastest step of each kind
-// instead, for machines with other work. The argument is the number of threads.
+// The cost of the exponent lens per training step. Steps without a lens, with an idle lens and with
+// an active lens run in turn. A lens on every 10th step costs a tenth of an active step. The
+// counters are medians over the rounds: milliseconds of CPU time of a step without a lens, and the
+// extra time of the others in percent of the same round. `least` uses the fastest step of each kind
+// instead, for busy machines. The argument is the number of threads.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -45,7 +45,7 @@ void lens_cost(benchmark::State& state, Precision precision) {
   const auto seconds_of_step = [&](train::Lens* own) {
     const double start = now();
     if (own) {
-      own->begin(1);  // the idle one looks at step 0 only
+      own->begin(1);  // an idle lens is active at step 0 only
     }
     scaler.scale(cross_entropy((*model)(images), labels)).backward();
     if (own) {

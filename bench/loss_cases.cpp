@@ -92,7 +92,7 @@ Prepared ctc_loss_forward(int64_t rows, int64_t cols, DType dtype, Device device
   kernels::fill({.y = labels, .value = static_cast<double>(kLabels)});
   const View& alpha = o->empty(stat, {kSamples, rows, 2 * kLabels + 1});
   const View &nll = o->empty(stat, {kSamples}), &loss = o->empty(stat, {kSamples});
-  // All labels are the same, so two classes of each time are read: this one and the blank.
+  // All labels are equal, so each time step reads two classes: the label and the blank.
   const double read =
       2.0 * static_cast<double>(kSamples * rows) * static_cast<double>(size_of(stat));
   return {o,

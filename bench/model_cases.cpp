@@ -1,5 +1,5 @@
 // Matrix products and convolutions at the shapes of GPT-2 and ResNet-50, for bench/one and
-// scripts/gpu-check. The kernel cards do not count them: they are the kernels of the other cases.
+// scripts/gpu-check. The kernel cards leave them out because other cases use the same kernels.
 #include <bench/kernel_cases.h>
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/gemm/gemm.h>
@@ -9,16 +9,16 @@
 namespace binade::bench {
 namespace {
 
-constexpr int64_t kVocabulary = 50257;  // of GPT-2: no row of logits is a multiple of 16 bytes
+constexpr int64_t kVocabulary = 50257;  // GPT-2's: rows of logits are not 16-byte aligned
 
-// [m, k] x [k, n].
+// Multiplies [m, k] by [k, n].
 Prepared product(const Shared& o, DType dtype, const View& a, const View& b) {
   const View& y = o->empty(dtype, {a.sizes[0], b.sizes[1]});
   const double flops = 2.0 * static_cast<double>(a.numel) * static_cast<double>(b.sizes[1]);
   return {o, [&a, &b, &y] { kernels::gemm({.a = a, .b = b, .y = y}); }, bytes_of(a, b, y), flops};
 }
 
-// [rows, kIn cols] x [kIn cols, kOut cols].
+// Multiplies [rows, kIn cols] by [kIn cols, kOut cols].
 template <int64_t kIn, int64_t kOut>
 Prepared gemm_layer(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
@@ -27,21 +27,21 @@ Prepared gemm_layer(int64_t rows, int64_t cols, DType dtype, Device device) {
   return product(o, dtype, a, b);
 }
 
-// The logits: the weight is the embedding [vocabulary, cols].
+// Computes logits with the embedding [vocabulary, cols] as the weight.
 Prepared gemm_head(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &a = o->random(dtype, {rows, cols}), &w = o->random(dtype, {kVocabulary, cols});
   return product(o, dtype, a, o->view(w, {cols, kVocabulary}, {1, cols}));
 }
 
-// The gradient of a weight [cols, 4 cols]: [rows, cols] transposed x [rows, 4 cols].
+// Computes the gradient of a weight [cols, 4 cols] from [rows, cols] and [rows, 4 cols].
 Prepared gemm_weight_gradient(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &dy = o->random(dtype, {rows, 4 * cols});
   return product(o, dtype, o->view(x, {cols, rows}, {1, cols}), dy);
 }
 
-// One convolution of a ResNet: channels of x and y, edge of the image, of the kernel, stride.
+// One convolution of a ResNet: channels of x and y, image edge, kernel edge, stride.
 struct Layer {
   int64_t in, out, image, kernel, stride;
 };
@@ -72,8 +72,8 @@ Prepared convolution(const Layer& layer, int64_t images, DType dtype, Device dev
   return {o, run, bytes_of(x, y, w), flops};
 }
 
-// The edge of the images in the stage of a ResNet whose bottlenecks have `cols` channels: 56 for
-// 64, halved with every doubling.
+// The image edge in the stage of a ResNet whose bottlenecks have `cols` channels: 56 for 64, halved
+// for each doubling.
 int64_t edge_of(int64_t cols) { return std::clamp<int64_t>(3584 / cols, 7, 56); }
 
 template <Pass kPass>

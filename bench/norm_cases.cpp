@@ -101,7 +101,7 @@ Prepared row_norm_backward(int64_t rows, int64_t cols, DType dtype, Device devic
           bytes_of(x, dy, dx, weight, rstd, dw) + (kCentred ? bytes_of(mean, db) : 0), 0};
 }
 
-// Groups of 8 channels, or one group if 8 does not divide the channels.
+// Uses groups of 8 channels, or one group if 8 does not divide the channels.
 struct GroupNormOperands {
   const View &x, &y, &weight, &bias, &mean, &rstd;
 };

@@ -1,10 +1,10 @@
-// Every op of the op table, forward and backward. The rows of tests/op_table are the benchmarks, so
-// every op has one (op_table_closure checks it). Inputs are drawn as in the tests, with the sizes
-// of OpRow::timed, else OpRow::large.
+// Benchmarks every op of the op table, forward and backward. The rows of tests/op_table are the
+// benchmarks, so every op has one (op_table_closure checks it). Inputs are drawn as in the tests,
+// with the sizes in OpRow::timed, else OpRow::large.
 //
-// bytes_per_second: inputs and outputs once each; in backward the inputs, the upstream gradients
-// and the gradients. FLOP/s: OpRow::flops, or 2 OpRow::depth per output element of a contraction
-// (twice that in backward), else one operation per element of the largest operand.
+// bytes_per_second counts inputs and outputs once each; backward counts the inputs, the upstream
+// gradients and the gradients. FLOP/s use OpRow::flops, or 2 OpRow::depth per output element for a
+// contraction (twice that in backward), else one operation per element of the largest operand.
 //
 //     op_bench [--device cpu|cuda|emulated] [--benchmark_filter=^softmax/] [--benchmark_out=FILE]
 #include <benchmark/benchmark.h>
@@ -56,7 +56,7 @@ Sample make_inputs(const OpRow& row, DType dtype) {
   return op_table::make_sample(timed, shapes, op_table::layout_choices(shapes)[0], dtype, 1);
 }
 
-// Cached for the next call, since drawing inputs takes longer than most ops.
+// Keeps the inputs for the next call, since drawing them takes longer than most ops.
 const Tensors& inputs_of(const OpRow& row, DType dtype) {
   static const OpRow* kept_row = nullptr;
   static DType kept_dtype = DType::f32;
@@ -140,7 +140,7 @@ void guarded(benchmark::State& state, const OpRow& row, DType dtype, Run run) {
   }
 }
 
-// "softmax/dim_-1/f32/forward"
+// For example "softmax/dim_-1/f32/forward".
 std::string name_of(const OpRow& row, DType dtype, const char* direction) {
   std::string name = row.name + (row.attributes.empty() ? "" : "/" + row.attributes);
   std::replace(name.begin(), name.end(), ' ', '_');
@@ -165,7 +165,7 @@ void add_all() {
   }
 }
 
-// Removes --device X from the arguments and creates the samples of the op table on X.
+// Removes --device X from the arguments and registers the benchmarks of the op table on X.
 void choose_device(int& argc, char** argv) {
   int kept = 1;
   for (int i = 1; i < argc; ++i) {

@@ -1,4 +1,4 @@
-// The kernels of a training step as cases, over flat ranges of rows x cols elements.
+// Kernels of a training step as cases, on flat ranges of rows x cols elements.
 #include <bench/kernel_cases.h>
 #include <binade/kernels/copy/combine.h>
 #include <binade/kernels/copy/copy.h>
@@ -12,10 +12,10 @@
 namespace binade::bench {
 namespace {
 
-// The operands of every step, with two moments.
+// The operands of an optimizer step with two moments.
 struct StepOperands {
   const View &param, &grad, &first, &second, &master;
-  double bytes;  // of a step that reads and writes both moments
+  double bytes;  // for a step that reads and writes both moments
 
   StepOperands(Operands& o, int64_t count, DType dtype)
       : param(o.random(dtype, {count})),
@@ -34,7 +34,7 @@ Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) 
           0};
 }
 
-// One hop of an all-reduce.
+// One step of a ring all-reduce.
 Prepared combine(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &received = o->random(dtype, {rows * cols}), &x = o->random(dtype, {rows * cols}),
@@ -124,7 +124,7 @@ Prepared adagrad_step(int64_t rows, int64_t cols, DType dtype, Device device) {
           s.bytes - 2 * bytes_of(s.second), 0};
 }
 
-// A single parameter with all elements.
+// A trust table with one parameter that has all elements.
 kernels::TrustTable one_parameter(Operands& o, int64_t count) {
   const int64_t chunks = (count + kernels::kTrustChunk - 1) / kernels::kTrustChunk;
   const View& rows = o.zeros(DType::i64, {chunks, 3});

@@ -8,7 +8,7 @@
 namespace binade {
 namespace {
 
-// Sets seconds per op as a counter of the result.
+// Reports seconds per op as a counter.
 void set_per_op(benchmark::State& state, int64_t ops) {
   state.counters["per_op"] =
       benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsIterationInvariantRate |

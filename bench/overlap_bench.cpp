@@ -1,4 +1,4 @@
-// overlap_bench: data parallel training over links of several speeds, simulated by threads and a
+// overlap_bench trains data parallel over links of several speeds, simulated by threads with a
 // delay (dist/transport/delayed_transport.h). It prints how much of the communication is not hidden
 // behind backward, and writes a trace for chrome://tracing or Perfetto that shows the buckets next
 // to the backward of rank 0.
@@ -24,13 +24,13 @@ namespace binade::dist {
 namespace {
 
 constexpr int64_t kWidth = 448, kLayers = 24, kClasses = 10, kBatch = 256;
-constexpr int kSteps = 9;  // after one to warm up; medians are printed
+constexpr int kSteps = 9;  // after one warm-up step; medians are printed
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The backward of every op of this thread, as spans.
+// Records the backward of every op of this thread as a span.
 class BackwardSpans : public OpObserver {
  public:
   void upstream(const GradientEvent& event) override { begin_ = event.gradients ? begin_ : now(); }
@@ -45,7 +45,7 @@ class BackwardSpans : public OpObserver {
 
 struct Result {
   Overlap overlap;
-  int kept = 1;  // steps that exposed no more than the bound
+  int kept = 1;  // number of steps whose exposed time was within the bound
 };
 
 double median(std::vector<double> values) {
@@ -71,13 +71,13 @@ Result median(const std::vector<Result>& results) {
   return middle;
 }
 
-// Writes a trace of the last step if `trace` is given.
+// Trains, and writes a trace of the last step if `trace` is given.
 Result train(Communicator& group, std::string* trace) {
   manual_seed(1);
   nn::MLP model({.in = kWidth,
                  .hidden = std::vector<int64_t>(static_cast<size_t>(kLayers), kWidth),
                  .classes = kClasses});
-  // One bucket for each layer.
+  // The size makes one bucket for each layer.
   DistributedDataParallel ddp(group, model.parameters(),
                               {.bucket_bytes = 4 * kWidth * (kWidth + 1), .check_every = 0});
   const Tensor x = randn({kBatch, kWidth}), target = zeros({kBatch}, DType::i64);
@@ -100,7 +100,7 @@ Result train(Communicator& group, std::string* trace) {
         span.begin -= start;
         span.end -= start;
       }
-      // The last span ends with the last gradient.
+      // The last backward span ends when the last gradient is ready.
       const double origin = spans.spans.back().end - buckets.back().ready;
       for (size_t b = 0; b < buckets.size(); ++b) {
         spans.spans.push_back({text("bucket ", b, ", ", buckets[b].bytes, " bytes"), 1,
@@ -138,7 +138,7 @@ void run(int ranks, const char* file) {
   std::printf("%12s  %8s  %8s  %10s  %22s  %s\n", "link MB/s", "T ms", "tail ms", "exposed ms",
               "max(0, T - tail) + 10%", "steps within");
   std::string trace;
-  for (const double share : {0.25, 0.5, 1.0, 2.0, 4.0}) {  // of communication to backward
+  for (const double share : {0.25, 0.5, 1.0, 2.0, 4.0}) {  // communication over backward
     const LinkDelay link{.latency = 1e-4, .bytes_per_second = bytes / (share * backward)};
     const Result r = train_over(ranks, link, share == 0.5 && file ? &trace : nullptr);
     const Overlap& o = r.overlap;

@@ -1,16 +1,16 @@
-// What the profiler costs, by activity: steps with it beside steps without it, in turn.
+// The cost of the profiler by activity: steps with and without it run in turn.
 //
 //   profiler_bench --json                      # cnn, ResNet-18 and char-GPT on drawn data
 //   profiler_bench --device cuda --work cnn --rounds 9
 //
-// Each round times the same number of steps under every set of activities, in an order that is
-// drawn anew, and once without a profiler; a ratio is that of one round, and medians are over the
-// rounds. Works: cnn, resnet18 (32 x 32) and char_gpt (bench/step_work.h); loader: cnn on batches
-// of a Loader with one worker; ranks: cnn on two ranks, threads of this process; ops: a chain of
-// 1000 additions of one element and its backward, which has no work beside that of an op, so that
-// the cost per op is known on a busy machine, too. What a profiler
-// does when a window ends, such as looking up source lines, is no part of a step: its time is given
-// beside. docs/profiling.md has the results.
+// Each round times the same number of steps under every set of activities, in a newly drawn order,
+// and once without a profiler. A ratio compares times of one round; medians are over the rounds.
+// The works are cnn, resnet18 (32 x 32) and char_gpt (bench/step_work.h); loader, cnn on batches of
+// a Loader with one worker; ranks, cnn on two ranks that are threads of this process; and ops, 1000
+// additions of one element with their backward, which have no work except the op's overhead and so
+// show the cost per op even on a busy machine. The work at the end of a window, such as looking up
+// source lines, does not belong to a step and is reported separately. docs/profiling.md has the
+// results.
 #include <bench/bench_record.h>
 #include <bench/drawn_batch.h>
 #include <bench/statistics.h>
@@ -44,7 +44,7 @@ struct CostFlags {
   bool json = false;
 };
 
-// The activities that are measured. Source lines are of ops, so they come with cpu.
+// The measured sets of activities. Source lines belong to ops, so they include cpu.
 struct Measured {
   const char* name;
   Activities activities;  // 0: no profiler
@@ -66,12 +66,12 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The samples of one work: milliseconds per step, by set and round.
+// The samples of one work: milliseconds per step by set and round.
 struct CostTimes {
   std::string work;
   std::vector<double> times[kSets] = {};
   double ops[kSets] = {}, events[kSets] = {};  // per step, in the last round
-  double finish_ms[kSets] = {};                // medians would hide the first look-up: the largest
+  double finish_ms[kSets] = {};                // the largest, which includes the first look-up
 };
 
 double events_per_step(const train::Trace& trace, bool only_ops, int64_t steps) {
@@ -82,7 +82,7 @@ double events_per_step(const train::Trace& trace, bool only_ops, int64_t steps) 
   return count / static_cast<double>(steps);
 }
 
-// Times `flags.steps` steps under one set of activities.
+// Times `flags.steps` steps with one set of activities.
 void take_sample(const CostFlags& flags, const std::function<void()>& step, Device device,
                  size_t set, CostTimes& out) {
   std::unique_ptr<train::Profiler> profiler;
@@ -109,7 +109,7 @@ void take_sample(const CostFlags& flags, const std::function<void()>& step, Devi
   }
 }
 
-// The order of the sets in a round, equal on all ranks.
+// The order of the sets in a round; all ranks use the same.
 std::vector<size_t> order_of_round(int64_t round) {
   std::vector<size_t> order(kSets);
   for (size_t i = 0; i < kSets; ++i) {
@@ -155,7 +155,7 @@ void train_batch(nn::Module& model, optim::Optimizer& adam, const Tensor& x, con
   (void)adam.step();
 }
 
-// cnn on batches that one worker makes.
+// Times cnn on batches from one loader worker.
 void measure_loader(const CostFlags& flags, Device device, CostTimes& out) {
   const DrawnBatch drawn = drawn_images({kImages, 1, kEdge, kClasses}, 0);
   const data::TensorDataset images({{"images", drawn.inputs}, {"labels", drawn.labels}});
@@ -181,7 +181,7 @@ void measure_loader(const CostFlags& flags, Device device, CostTimes& out) {
       device, out);
 }
 
-// cnn on two ranks. Rank 0 is profiled; the other one takes as many steps.
+// Times cnn on two ranks. Rank 0 is profiled; the other rank takes as many steps.
 void measure_ranks(const CostFlags& flags, CostTimes& out) {
   kernels::set_threads(1);  // one core per rank, if there are enough
   dist::run_threads(2, [&](dist::Communicator& group) {
@@ -204,7 +204,7 @@ void measure_ranks(const CostFlags& flags, CostTimes& out) {
   kernels::set_threads(0);
 }
 
-// Ops of one element.
+// Times ops of one element.
 void measure_ops(const CostFlags& flags, CostTimes& out) {
   constexpr int kOps = 1000;
   const Tensor x = full({1}, 1).require_grad(), one_more = full({1}, 1);
@@ -236,7 +236,7 @@ CostTimes measure(const std::string& work, const CostFlags& flags, Device device
   return out;
 }
 
-// For each round, the time with the activities divided by the time without.
+// For each round, the time with the activities divided by the time without a profiler.
 std::vector<double> ratios_of(const CostTimes& times, size_t set) {
   std::vector<double> ratios;
   for (size_t i = 0; i < times.times[set].size(); ++i) {
@@ -245,7 +245,7 @@ std::vector<double> ratios_of(const CostTimes& times, size_t set) {
   return ratios;
 }
 
-// Microseconds that an op costs more with these activities; 0 if no ops are recorded.
+// Microseconds that these activities add per op; 0 if no ops are recorded.
 double microseconds_per_op(const CostTimes& times, size_t set) {
   const double more = (median(ratios_of(times, set)) - 1) * median(times.times[0]) * 1e3;
   return times.ops[set] > 0 ? more / times.ops[set] : 0;

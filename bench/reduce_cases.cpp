@@ -12,7 +12,7 @@ namespace {
 
 using kernels::Reduce;
 
-// kDim is the reduced one: 1 reduces rows, 0 columns.
+// kDim is the reduced dimension: 1 reduces rows, 0 columns.
 template <Reduce kOp, int kDim>
 Prepared reduce(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);

@@ -1,5 +1,5 @@
-// The roofline of Williams, Waterman and Patterson (2009): FLOP/s over FLOPs per byte, both
-// logarithmic. Cases without FLOPs (copies, sorts) stand at the left edge by their bytes.
+// The roofline of Williams, Waterman and Patterson (2009): FLOP/s over FLOPs per byte on
+// logarithmic axes. Cases without FLOPs (copies, sorts) appear at the left edge by their bytes.
 #include <bench/bench_record.h>
 
 #include <algorithm>

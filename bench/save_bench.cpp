@@ -1,8 +1,8 @@
-// How long a step waits for a checkpoint in the background (TrainerOptions::async_save): the look
-// for what is not finite and the copy of weights and optimizer states, beside one memcpy of as many
-// bytes, in turn. The counters are medians over the rounds: milliseconds of both, and the ratio of
-// the same round. `first_ratio` is the first copy after reserve(). The argument is the width of the
-// model; the number of threads is the machine's.
+// How long a step waits for a background checkpoint (TrainerOptions::async_save): the check for
+// values that are not finite and the copy of weights and optimizer states, in turn with one memcpy
+// of as many bytes. The counters are medians over the rounds: milliseconds of both, and their ratio
+// in the same round. `first_ratio` is the first copy after reserve(). The argument is the width of
+// the model; all threads of the machine are used.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>

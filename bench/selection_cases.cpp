@@ -6,7 +6,7 @@
 namespace binade::bench {
 namespace {
 
-// A mask that is true where random numbers are positive.
+// A mask that is true where a random number is positive.
 const View& random_mask(const Shared& o, const Dims& sizes) {
   const View &x = o->random(DType::f32, sizes), &mask = o->empty(DType::boolean, sizes);
   kernels::compare_forward(

@@ -1,4 +1,4 @@
-// Attention and recurrent cells.
+// Cases of attention and recurrent cells.
 #include <bench/kernel_cases.h>
 #include <binade/kernels/attention/attention.h>
 #include <binade/kernels/rnn/rnn_cell.h>
@@ -20,8 +20,8 @@ double bytes_of(std::initializer_list<const View*> views) {
 
 constexpr int64_t kHeadSize = 64;
 
-// Causal self-attention of sequences of rows positions and cols features, in heads of 64; kPass 0
-// forward, 1 backward.
+// Causal self-attention of sequences with rows positions and cols features, in heads of 64; kPass 0
+// is the forward, 1 the backward.
 template <int kPass>
 Prepared attention(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
@@ -64,7 +64,7 @@ Prepared attention(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of({&q, &k, &v, &out, &lse, &dout, &dq, &dk, &dv}), 5 * product};
 }
 
-// One step of an LSTM or GRU with a batch of rows and cols of hidden.
+// One step of an LSTM or GRU with batch size rows and hidden size cols.
 template <RNNCell kCell, int kPass>
 Prepared rnn_cell(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);

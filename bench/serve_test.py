@@ -42,7 +42,7 @@ def main():
                          (8, "expected positive numbers"), (9, "expected the key of a prepared case"),
                          (10, "expected prepare, sample or drop")):
         expect("an error", text in got[number].get("error", ""), got[number])
-    expect("what was prepared", got[11] == {"dropped": 2}, got[11])  # the third replaced the first, and failed
+    expect("what was prepared", got[11] == {"dropped": 2}, got[11])  # the third request replaced the first, and failed
     flags = ["--model", "gpt2", "--batch", "1", "--tokens", "8", "--layers", "1", "--width", "16", "--heads", "1",
              "--vocabulary", "50", "--device", "cpu", "--warmup", "1", "--steps", "1", "--serve"]
     got = answers([step_bench, *flags], "sample\nwrong\nsample\n")

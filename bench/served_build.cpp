@@ -20,7 +20,7 @@ struct Pipe {
   int ends[2];
 };
 
-// A number behind "key": of an answer, or -1.
+// The number after "key": in an answer, or -1.
 double number_behind(const std::string& answer, const std::string& key) {
   const size_t at = answer.find("\"" + key + "\": ");
   return at == std::string::npos ? -1 : std::atof(answer.c_str() + at + key.size() + 4);
@@ -29,7 +29,7 @@ double number_behind(const std::string& answer, const std::string& key) {
 }  // namespace
 
 ServedBuild::ServedBuild(const std::string& program, const Options& options) : program_(program) {
-  // A write to a program that ended is an error here, not a signal.
+  // Makes a write to an ended program an error instead of a signal.
   ::signal(SIGPIPE, SIG_IGN);
   const bool is_tool = std::filesystem::path(program).filename() == "binade";
   std::vector<std::string> words{program};
@@ -77,7 +77,7 @@ ServedBuild::ServedBuild(const std::string& program, const Options& options) : p
 
 ServedBuild::~ServedBuild() {
   if (process_ > 0) {
-    std::fclose(out_);  // the end of its input ends it
+    std::fclose(out_);  // the end of its input ends the program
     std::fclose(in_);
     int status = 0;
     while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {

@@ -1,5 +1,5 @@
-// A program that times kernels on request (kernel_serve.h), as a child process: the binade of a
-// build, or its kernel_bench.
+// A child process that times kernels on request (kernel_serve.h): the binade or the kernel_bench of
+// a build.
 #pragma once
 #include <bench/kernel_timer.h>
 
@@ -15,16 +15,16 @@ class ServedBuild {
   struct Options {
     std::string device = "cpu";
     int threads = 0;
-    double plant = 1;  // for tests: its samples take so many times as long
+    double plant = 1;  // for tests: makes its samples slower by this factor
   };
-  // Throws if the program does not start or does not answer.
+  // Throws if the program does not start or answer.
   ServedBuild(const std::string& program, const Options& options);
   ~ServedBuild();
   ServedBuild(const ServedBuild&) = delete;
   ServedBuild& operator=(const ServedBuild&) = delete;
 
   void prepare(const CaseSettings& settings);
-  double sample();  // seconds of a call
+  double sample();  // seconds per call
   void drop();
 
  private:

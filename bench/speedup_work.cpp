@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kFileEdge = 160, kFileClasses = 10;
 constexpr int64_t kPlainBatch = 8, kLargeBatch = 64, kMicroBatches = 4, kMostWorkers = 4;
 
-// Asks for every op apart, and looks at none.
+// An observer prevents fusion: each op runs by itself. It records nothing.
 struct NoFusion final : OpObserver {};
 
 class SpeedupWork {
@@ -67,7 +67,7 @@ class SpeedupWork {
     }
   }
 
-  // Trains on, or evaluates, so many samples of this rank; returns how many it took.
+  // Trains on, or evaluates, `samples` samples of this rank; returns how many were used.
   int64_t run(int64_t samples) {
     std::optional<NoFusion> apart;
     std::optional<ObserverScope> scope;
@@ -102,7 +102,7 @@ class SpeedupWork {
         .seed = 1,
         .drop_last = true,
         .channels_last = has(on_, Measure::channels_last),
-        .cache_bytes = 0,  // as of data that do not fit into memory
+        .cache_bytes = 0,  // as if the data did not fit into memory
         .device = has(on_, Measure::pinned) ? device_ : Device{},
         .shard = world_.rank(),
         .shard_count = world_.size()};
@@ -127,7 +127,7 @@ class SpeedupWork {
     return has(on_, Measure::pinned) ? batch : batch.to(device_);
   }
 
-  // One update from some batches: images, labels, images, labels, ... Returns the last loss.
+  // Makes one update from batches: images, labels, images, labels, ... Returns the last loss.
   Tensor update(std::span<const Tensor> batches) {
     const size_t count = batches.size() / 2;
     const double weight = 1.0 / static_cast<double>(count);
@@ -235,7 +235,7 @@ void prepare_images(const std::string& folder, const SpeedupSettings& settings) 
 double samples_per_second(const SpeedupSettings& settings, const MeasureSet& on, bool evaluates,
                           const std::string& folder, Device device, dist::World& world) {
   SpeedupWork work(settings, on, evaluates, folder, device, world);
-  // Three calls of the step: a graph is recorded in the third.
+  // Runs at least three steps, because a graph is recorded in the third.
   work.run(std::max(3 * work.update_samples(), int64_t{64} / world.size()));
   world.communicator().barrier();
   const double start = seconds_now();

@@ -1,5 +1,5 @@
-// One training, or one evaluation, of bench/speedups.cpp: a set of measures applied to a plain
-// program, on drawn JPEGs.
+// One training, or one evaluation, of bench/speedups.cpp: a plain program with a set of measures
+// applied, on drawn JPEGs.
 #pragma once
 #include <binade/dist/job/world.h>
 
@@ -9,7 +9,7 @@
 
 namespace binade::bench {
 
-// The ways to a faster step. The order is that of kMeasures and of the table.
+// The ways to a faster step, in the order of kMeasures and of the table.
 enum class Measure : uint8_t {
   workers,
   packed,
@@ -48,19 +48,19 @@ using MeasureSet = std::vector<bool>;  // [kMeasureCount]
 inline bool has(const MeasureSet& set, Measure one) { return set[static_cast<size_t>(one)]; }
 
 struct SpeedupSettings {
-  std::string model = "cnn";  // a name of nn::make_model
-  int64_t samples = 256;      // are timed, over all ranks
-  int64_t edge = 64;          // of the images that the model gets
+  std::string model = "cnn";  // a name for nn::make_model
+  int64_t samples = 256;      // number timed, over all ranks
+  int64_t edge = 64;          // image edge that the model gets
   int64_t files = 512;
 };
 
-// Why a measure can do nothing here; empty: it can. `gpus` are those of the machine.
+// The reason why a measure has no effect here, or empty. `gpus`: number in the machine.
 std::string why_not(Measure one, Device device, int gpus);
 
-// Writes the images: folder/jpeg and folder/store.
+// Writes the images to folder/jpeg and folder/store.
 void prepare_images(const std::string& folder, const SpeedupSettings& settings);
 
-// Samples per second of all ranks: warms up, then trains on `settings.samples`, or evaluates them.
+// Samples per second of all ranks: warms up, then trains on `settings.samples` or evaluates them.
 double samples_per_second(const SpeedupSettings& settings, const MeasureSet& on, bool evaluates,
                           const std::string& folder, Device device, dist::World& world);
 

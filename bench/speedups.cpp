@@ -1,14 +1,13 @@
-// What each way to a faster training brings on this machine: alone, left out of all, and together.
+// The gain of each way to a faster training on this machine: alone, left out of all, and together.
 //
 //   speedups --json                        # on the CPU
 //   speedups --device cuda                 # the same on a GPU
 //
-// A plain program (no loader threads, batches of 8, fp32, JPEG files, ...) and its measures are in
-// bench/speedup_work.h. Every sample is a process of its own (two with ddp), which warms up and
-// then trains on --samples images. In each round every set of measures is run once, in an order
-// that is drawn anew; ratios are those of one round, medians are over the rounds. A measure that
-// cannot do anything on the device stays in the table with the reason. bench/RESULTS.md has the
-// results.
+// The plain program (no loader threads, batches of 8, fp32, JPEG files, ...) and the measures are
+// in bench/speedup_work.h. Every sample is a process of its own (two with ddp) that warms up and
+// then trains on --samples images. In each round every set of measures runs once, in a newly drawn
+// order. A ratio compares times of one round; medians are over the rounds. A measure without an
+// effect on the device stays in the table with the reason. bench/RESULTS.md has the results.
 #include <bench/bench_record.h>
 #include <bench/speedup_work.h>
 #include <bench/statistics.h>
@@ -36,12 +35,12 @@ struct SpeedupFlags {
   int64_t rounds = 5;
   int gpus = 1;
   bool json = false;
-  // Set in a child process, which takes one sample.
+  // Set only in a child process, which takes one sample.
   std::string sample, folder, result;
   bool prepare = false;
 };
 
-// One run: training or evaluation under a set of measures.
+// A training or evaluation under a set of measures.
 struct Trial {
   MeasureSet on = {};
   bool evaluates = false;
@@ -50,7 +49,7 @@ struct Trial {
 
 size_t index_of(Measure one) { return static_cast<size_t>(one); }
 
-// "0101...", and 'e' for an evaluation: the word that tells a process what to run.
+// The word that tells a process what to run: "0101...", and 'e' for an evaluation.
 std::string word_of(const Trial& trial) {
   std::string word;
   for (const bool on : trial.on) {
@@ -67,7 +66,7 @@ Trial parse_word(const std::string& word) {
   return trial;
 }
 
-// A folder of this program, removed at its end.
+// A temporary folder, removed by the destructor.
 class TrialFolder {
  public:
   TrialFolder() {
@@ -87,7 +86,7 @@ class TrialFolder {
   std::string path_;
 };
 
-// Starts this program again, and waits for it.
+// Starts this program again and waits for it.
 void run_again(const SpeedupFlags& flags, const std::string& folder,
                const std::vector<std::string>& more, int ranks) {
   const SpeedupSettings& s = flags.settings;
@@ -117,14 +116,14 @@ double sample(const SpeedupFlags& flags, const Trial& trial, const std::string& 
   return std::stod(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-// A row of the table: the two pairs of trials whose ratios it shows.
+// A row of the table; it shows the ratios of two pairs of trials.
 struct SpeedupRow {
   Measure measure;
   std::string reason;  // why there are no ratios
   Trial before = {}, alone = {}, all = {}, left_out = {};
 };
 
-// ZeRO is of ranks: alone it is compared with ddp, and without ddp there is none.
+// ZeRO needs ranks: alone it is compared with ddp, and without ddp it is left out.
 std::vector<SpeedupRow> rows_of(const SpeedupFlags& flags, Device device) {
   MeasureSet all(kMeasureCount);
   std::vector<SpeedupRow> rows;
@@ -158,7 +157,7 @@ std::vector<SpeedupRow> rows_of(const SpeedupFlags& flags, Device device) {
   return rows;
 }
 
-using Samples = std::map<Trial, std::vector<double>>;  // samples per second, by round
+using Samples = std::map<Trial, std::vector<double>>;  // samples per second in each round
 
 struct SpeedupRatio {
   double median = 0;
@@ -223,7 +222,7 @@ std::string cell_of(const SpeedupRatio& ratio) {
   return cell;
 }
 
-// What the numbers say: a gain is one whose interval lies above 1.
+// The verdict on a ratio: it is a gain if its interval lies above 1.
 const char* verdict_of(const SpeedupRatio& ratio) {
   return ratio.range.low > 1 ? "" : ratio.range.high < 1 ? "slower" : "no gain that is sure";
 }
@@ -247,7 +246,7 @@ void print_results(const std::vector<SpeedupRow>& rows, const Samples& samples) 
   std::fputs(text_table(table).c_str(), stdout);
 }
 
-// The plain program, all measures together, and their ratio: of the training and the evaluation.
+// The plain program, all measures together, and their ratio, for training and evaluation.
 std::string together_of(const std::vector<SpeedupRow>& rows, const Samples& samples, bool json) {
   std::string out;
   for (const bool evaluates : {false, true}) {
@@ -273,7 +272,7 @@ void run_table(const SpeedupFlags& flags) {
     check(std::ranges::any_of(kMeasures, [&](const auto& one) { return name == one.name; }),
           "--measure: got '", name, "', expected one of those that --help lists");
   }
-  // This process starts others and touches no device: its kind is all that it needs.
+  // This process only starts others and uses no device, so the kind of device is enough.
   const Device device{flags.device.starts_with("cuda") ? Device::kCuda
                       : flags.device == "emulated"     ? Device::kEmulated
                                                        : Device::kCpu};

@@ -12,7 +12,7 @@ constexpr size_t kMostEnumerated = 100;
 
 double two_sided_normal(double z) { return std::erfc(std::fabs(z) / std::sqrt(2.0)); }
 
-// Twice the rank of each value, so that the mean of tied ranks is a whole number.
+// Twice the rank of each value, so that the mean of tied ranks is an integer.
 std::vector<int64_t> doubled_ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -31,7 +31,7 @@ std::vector<int64_t> doubled_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-// The probability of a sum as far from its mean as `observed`, or farther.
+// The probability of a sum that is at least as far from its mean as `observed`.
 double tail_of(const std::vector<double>& weights, int64_t observed, double mean) {
   double total = 0, outside = 0;
   const double distance = std::fabs(static_cast<double>(observed) - mean);
@@ -68,7 +68,7 @@ MedianInterval median_interval(std::vector<double> values, double coverage) {
   // P(fewer than k of n samples are below the median), as k grows.
   double term = std::pow(0.5, n), below = 0;
   int rank = 0;
-  double reached = 1 - 2 * term;  // of the whole range
+  double reached = 1 - 2 * term;  // coverage of the whole range
   for (int k = 0; k < n / 2; ++k) {
     below += term;
     if (1 - 2 * below < coverage) {
@@ -101,7 +101,7 @@ double wilcoxon_signed_rank(std::span<const double> differences) {
   if (kept.size() > kMostEnumerated) {
     return two_sided_normal((static_cast<double>(positive) - mean) / std::sqrt(squares / 4));
   }
-  std::vector<double> ways(static_cast<size_t>(all) + 1);  // signs that give a sum
+  std::vector<double> ways(static_cast<size_t>(all) + 1);  // number of sign choices for each sum
   ways[0] = 1;
   for (const int64_t rank : ranks) {
     for (auto sum = static_cast<int64_t>(ways.size()) - 1; sum >= rank; --sum) {
@@ -133,7 +133,7 @@ double rank_sum(std::span<const double> a, std::span<const double> b) {
                ? two_sided_normal((static_cast<double>(observed) - mean) / std::sqrt(variance))
                : 1;
   }
-  // ways[k][sum]: choices of k ranks with a sum.
+  // ways[k][sum] is the number of choices of k ranks with this sum.
   std::vector<std::vector<double>> ways(a.size() + 1,
                                         std::vector<double>(static_cast<size_t>(all) + 1));
   ways[0][0] = 1;
@@ -176,7 +176,7 @@ int pairs_for_level(double level) {
 }
 
 double least_rank_sum(size_t a, size_t b) {
-  double p = 2;  // of the choices of a places among a + b two are apart
+  double p = 2;  // probability that the two lists do not overlap
   for (size_t i = 1; i <= a; ++i) {
     p *= static_cast<double>(i) / static_cast<double>(b + i);
   }

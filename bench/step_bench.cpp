@@ -1,11 +1,11 @@
 // One training step by precision: forward, loss, backward and the update on one batch.
 //
-// With --model it is one model on any device (step_one.h):
+// With --model, it times one model on any device (step_one.h):
 //   step_bench --model gpt2 --device cuda --precision fp16 --batch 8 --json
-// Without, small models on the CPU by Google Benchmark; the argument is the number of threads:
+// Without it, small models on the CPU by Google Benchmark; the argument is the number of threads:
 //   step_bench --benchmark_filter=mlp
 //
-// bench/RESULTS.md says how it was run and what it gave.
+// bench/RESULTS.md has the commands and results.
 #include <bench/step_one.h>
 #include <bench/step_work.h>
 #include <benchmark/benchmark.h>

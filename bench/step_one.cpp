@@ -52,7 +52,7 @@ struct Times {
   }
 };
 
-// A sample is so many steps between two waits for the device, as in a training that reads nothing.
+// A sample times several steps between two waits for the device, as in a training without reads.
 class StepTimer {
  public:
   StepTimer(StepWork& work, const Flags& flags) : work_(work), flags_(flags) {
@@ -87,7 +87,7 @@ class StepTimer {
   Tensor loss_;
 };
 
-// JSON has no NaN.
+// JSON has no NaN, so it becomes null.
 std::string json_number(double value) { return std::isfinite(value) ? text(value) : "null"; }
 
 std::string json_of(const Flags& flags, const StepWork& work, const Times& times) {
@@ -114,13 +114,13 @@ std::string json_of(const Flags& flags, const StepWork& work, const Times& times
       ", \"skipped_steps\": ", work.skipped_steps(), "}");
 }
 
-// A batch that is used again and again must be learned: the loss is a number and does not grow.
-// The update is small, so the first and the last loss of a few steps may be close.
+// A batch that repeats must be learned: the loss is finite and does not grow. The update is small,
+// so the first and the last loss of a few steps may be close.
 void check_losses(const Flags& flags, const StepWork& work, const Times& times) {
   if (flags.unchecked) {
     return;
   }
-  constexpr double kSlack = 1.1;  // dropout, and several batches in turn
+  constexpr double kSlack = 1.1;  // for dropout, and for several batches in turn
   check(std::isfinite(times.first_loss) && std::isfinite(times.last_loss),
         "step_bench: the loss is ", times.first_loss, " in the first step and ", times.last_loss,
         " in the last, after ", work.skipped_steps(),
@@ -163,7 +163,7 @@ void serve(StepTimer& timer) {
 
 constexpr int64_t kLastLosses = 20;
 
-// Trains and reports the losses: of every tenth part of the way, and the mean of the last ones.
+// Trains and reports the losses: one for each tenth of the steps, and the mean of the last ones.
 void train(StepWork& work, const Flags& flags) {
   std::vector<double> losses;
   std::string shown;
@@ -197,7 +197,7 @@ void run_model(Flags flags) {
     timer.sample();
   }
   if (!timer.sampled()) {
-    return;  // nobody asked for a sample
+    return;  // no sample was requested
   }
   const Times times = timer.times();
   check_losses(flags, work, times);

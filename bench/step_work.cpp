@@ -24,7 +24,7 @@ void refuse(bool given, const char* flag, const std::string& model) {
 
 bool is_resnet(const std::string& model) { return model.starts_with("resnet"); }
 
-// The settings with the numbers that the model has of its own.
+// Fills in the model's own numbers where settings are 0.
 StepSettings complete(StepSettings s) {
   const bool text = is_text_model(s.model);
   refuse(text && (s.image || s.channels || s.classes), "image, --channels and --classes", s.model);
@@ -167,7 +167,7 @@ struct StepWork::State {
   optim::LossScaler scaler;
   std::unique_ptr<train::GraphedStep> graphed;
   std::vector<DrawnBatch> batches;
-  size_t next = 0;  // batch
+  size_t next = 0;  // index of the next batch
 };
 
 StepWork::StepWork(const StepSettings& settings) : state_(std::make_unique<State>(settings)) {}

@@ -9,24 +9,24 @@
 
 namespace binade::bench {
 
-// A number of 0 means the model's own.
+// A number of 0 means the model's own number.
 struct StepSettings {
-  std::string model = "gpt2";  // kStepModels
+  std::string model = "gpt2";  // one of kStepModels
   Device device = {};
   Precision precision = {};
   std::string optimizer = "adamw";  // or "sgd", with momentum
-  bool forward = false;             // evaluation without gradients, no step
-  bool graph = false;               // a CUDA graph of the step (train/graphed_step.h)
+  bool forward = false;             // evaluate without gradients or updates
+  bool graph = false;               // capture the step in a CUDA graph (train/graphed_step.h)
   double lr = 1e-3;
-  int64_t batches = 0;  // drawn by drawn_batch, used in turn; 0: one batch of noise
-  int64_t batch = 0;    // 4 texts, 32 images
-  int64_t width = 0;    // of the embedding; channels of a ResNet's stem
-  // Texts: gpt2..., char_gpt.
+  int64_t batches = 0;  // drawn by drawn_batch, in turn; 0: one batch of noise
+  int64_t batch = 0;    // 0: 4 texts or 32 images
+  int64_t width = 0;    // embedding width, or channels of a ResNet's stem
+  // Settings of text models: gpt2..., char_gpt.
   int64_t tokens = 0, layers = 0, heads = 0, vocabulary = 0;
-  double dropout = 0;  // of gpt2
-  // Images: the others. A ResNet on images below 64 has the small stem.
+  double dropout = 0;  // gpt2 only
+  // Settings of image models. A ResNet on images below 64 has the small stem.
   int64_t image = 0, channels = 0, classes = 0;
-  std::vector<int64_t> blocks = {};  // of a ResNet's four stages
+  std::vector<int64_t> blocks = {};  // in a ResNet's four stages
 };
 
 constexpr const char* kStepModels =
@@ -41,15 +41,15 @@ class StepWork {
   explicit StepWork(const StepSettings& settings);
   ~StepWork();
 
-  // Queues forward, loss, backward and the update, and returns the loss, a scalar; waits for
-  // nothing on a device.
+  // Queues forward, loss, backward and the update, and returns the scalar loss. Does not wait for
+  // the device.
   Tensor step();
 
   int64_t batch() const;
-  int64_t length() const;  // tokens of a text, edge of an image
+  int64_t length() const;  // tokens per text, or image edge
   int64_t parameter_count() const;
   int64_t skipped_steps() const;  // by the loss scaler; waits for the device
-  int64_t replays() const;        // of the graph
+  int64_t replays() const;        // number of graph replays
 
  private:
   struct State;

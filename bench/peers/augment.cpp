@@ -1,5 +1,5 @@
 // Binade's side of bench/peers/augment: reads lines "NAME COUNT" and answers each with the seconds
-// that COUNT changes of a 224 x 224 picture took on this thread.
+// that COUNT augmentations of a 224 x 224 picture took on this thread.
 #include <binade/data/augment/augment.h>
 #include <binade/kernels/base/error.h>
 

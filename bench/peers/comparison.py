@@ -1,4 +1,4 @@
-"""Times rows of the comparison: slices of Binade and of every form of every PyTorch in turn."""
+"""Times the rows of the comparison: a slice of Binade, then one of every form of every PyTorch, in turn."""
 import sys
 
 import processes
@@ -8,12 +8,12 @@ import strongest
 
 
 def skipped(form, words):
-    """Whether a part of the form's name begins with one of the words."""
+    """True if a part of the form's name begins with one of the words."""
     return any(part.startswith(word) for part in form.split("+") for word in words)
 
 
 class Comparison:
-    """One number of threads: a process of ours and those of each PyTorch."""
+    """The processes for one number of threads: Binade's and those of each PyTorch."""
 
     def __init__(self, flags, threads):
         self.flags, self.threads = flags, threads
@@ -26,7 +26,7 @@ class Comparison:
         return [worker for peer in self.peers for worker in peer.processes]
 
     def has_ended(self):
-        """Whether one of the processes has ended by itself, so that nothing more can be measured."""
+        """True if a process has ended by itself, so that nothing more can be measured."""
         return any(worker.process.poll() is not None for worker in [self.binade, *self.torch_processes()])
 
     def close(self):
@@ -42,7 +42,7 @@ class Comparison:
         return answer
 
     def rows(self, name):
-        """One row for each PyTorch."""
+        """Returns one row for each PyTorch."""
         work = rows.spec(name)
         self.binade.ask("prepare", work, "eager", self.threads)
         for worker in self.torch_processes():
@@ -64,7 +64,7 @@ class Comparison:
                    "rounds": self.flags.rounds, "allocations_in_last_slice": allocations}
 
     def figures(self, contest, forms):
-        """The best form as installed, if that was measured, and the best of all."""
+        """The best form as installed, if measured, and the best of all forms."""
         ours = contest.median("binade")
         installed = [entry for entry in forms if entry[1] == "installed"]
         found = {"binade_ms": ours, "installed_form": None, "installed_ms": None, "installed_ratio": None}
@@ -98,7 +98,7 @@ class Comparison:
         return done
 
     def memory(self, peer, work, best, ours):
-        """Peak memory, ours and that of the best form, each of a process that does this work only."""
+        """Peak memory of Binade and of the best form, each in a process that does this work only."""
         theirs = None if self.flags.no_memory else self.peak(peer.start(best[1]), work, best[2])
         return {"binade_peak_mb": ours, "peer_peak_mb": theirs}
 

@@ -27,7 +27,7 @@ PASSES = ("forward", "backward_data", "backward_weight")
 
 
 def sizes(layer):
-    """batch, channels, outputs, groups, then height and width of: the image, the kernel, the padding, the result."""
+    """Batch, channels, outputs, groups, then height and width of the image, the kernel, the padding, the result."""
     defaults = (1, "image")
     batch, channels, side, outputs, kernel, stride, padding, groups, kind = (*layer, *defaults[len(layer) - 7:])
     one = kind == "sequence"

@@ -92,7 +92,7 @@ def indexed(torch):
 
 
 def attention(torch, batch, heads, length, size):
-    """softmax(q k^T / sqrt(size) + mask) v and the same with its backward."""
+    """Computes softmax(q k^T / sqrt(size) + mask) v, also with its backward."""
     q, k, v = (uniform(torch, batch, heads, length, size).requires_grad_() for _ in range(3))
     dout = uniform(torch, batch, heads, length, size)
     hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
@@ -112,7 +112,7 @@ def attention(torch, batch, heads, length, size):
 
 
 def bytes_of(program, name):
-    """Bytes that a call moves, by the benchmark's own account."""
+    """The bytes per call that the benchmark reports."""
     out = subprocess.run([program, f"--benchmark_filter=^{re.escape(name)}$", "--benchmark_min_time=0.001", "--benchmark_format=json"],
                          check=True, capture_output=True, text=True).stdout
     row = json.loads(out)["benchmarks"][0]

@@ -1,5 +1,5 @@
-// A variational autoencoder and a GAN with their losses. Parameters have the names that
-// torch_generative_models.py gives them.
+// A variational autoencoder and a GAN with their losses. Their parameters have the same names as in
+// torch_generative_models.py.
 #pragma once
 #include <binade/nn/conv.h>
 #include <binade/nn/linear.h>
@@ -12,7 +12,7 @@ class VAE : public nn::Module {
  public:
   static constexpr int64_t kPixels = 784, kHidden = 400, kLatent = 20;
   VAE();
-  // x [N, kPixels] of numbers in [0, 1], noise [N, kLatent] of normal numbers. The negative
+  // x [N, kPixels] in [0, 1], noise [N, kLatent] from a normal distribution. Returns the negative
   // evidence lower bound per sample.
   Tensor loss(const Tensor& x, const Tensor& noise);
 
@@ -21,12 +21,12 @@ class VAE : public nn::Module {
       fc4{{.in = kHidden, .out = kPixels}};
 };
 
-// DCGAN on 32x32 (Radford et al., 2016). In a step discriminator_loss() comes first.
+// DCGAN on 32x32 (Radford et al., 2016). Call discriminator_loss() first in each step.
 class GAN : public nn::Module {
  public:
   static constexpr int64_t kLatent = 100;
   GAN();
-  // images [N, 3, 32, 32], noise [N, kLatent, 1, 1]. Keeps the fake images for generator_loss().
+  // images [N, 3, 32, 32], noise [N, kLatent, 1, 1]. Keeps the fakes for generator_loss().
   Tensor discriminator_loss(const Tensor& images, const Tensor& noise);
   Tensor generator_loss();
 

@@ -1,4 +1,4 @@
-// Classifiers of images and a U-Net.
+// Image classifiers and a U-Net.
 #include <bench/peers/image_models.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -23,7 +23,7 @@ void add_conv_norm(nn::Sequential& net, ConvNormOptions options) {
   }
 }
 
-// Without it what a deep net makes of its input in evaluation would fade out.
+// Without this, the activations of a deep net would fade to zero in evaluation.
 void init_convolutions(const nn::Module& net) {
   for (const auto& [name, w] : net.named_parameters()) {
     if (w.dim() == 4) {
@@ -36,7 +36,7 @@ struct BottleneckOptions {
   int64_t in, width, out, groups, stride;
 };
 
-// relu(body(x) + shortcut(x)); the shortcut is the identity where sizes do not change.
+// Computes relu(body(x) + shortcut(x)); the shortcut is the identity where sizes do not change.
 class Bottleneck : public nn::Module {
  public:
   using Options = BottleneckOptions;

@@ -1,5 +1,5 @@
-// Classifiers of images and a U-Net, in the style of nets that people write themselves from nn's
-// public classes. Parameters have the names that torch_image_models.py gives them.
+// Image classifiers and a U-Net, written from nn's public classes as users write their own. Their
+// parameters have the same names as in torch_image_models.py.
 #pragma once
 #include <binade/nn/conv.h>
 #include <binade/nn/list.h>
@@ -8,19 +8,19 @@
 
 namespace binade::peers {
 
-// A MobileNet for small images: 3x3 depthwise and 1x1 convolutions by turns, all with batch norm
+// A MobileNet for small images: alternating 3x3 depthwise and 1x1 convolutions, all with batch norm
 // and relu. x [N, 3, 32, 32] -> [N, 10].
 std::unique_ptr<nn::Module> make_depthwise_net();
 
 struct BottleneckStage {
   int64_t blocks;
-  int64_t width;  // of the 3x3 convolutions
+  int64_t width;  // channels of the 3x3 convolutions
   int64_t out;
 };
 struct BottleneckNetOptions {
   std::vector<BottleneckStage> stages;
-  int64_t groups = 1;         // of the 3x3 convolutions
-  bool small_images = false;  // a 3x3 stem of stride 1, else 7x7 of stride 2 and pooling
+  int64_t groups = 1;         // groups of the 3x3 convolutions
+  bool small_images = false;  // 3x3 stem with stride 1, not 7x7 with stride 2 and pooling
   int64_t classes = 10;
 };
 
@@ -37,8 +37,8 @@ struct ViTOptions {
   int64_t classes = 10;
 };
 
-// A transformer encoder on patches of an image, without dropout: norms first, exact gelu, learnt
-// positions, mean over the patches. x [N, 3, image, image] -> [N, classes].
+// A transformer encoder on image patches, without dropout: pre-norm, exact gelu, learned positions,
+// mean over the patches. x [N, 3, image, image] -> [N, classes].
 class ViT : public nn::Module {
  public:
   explicit ViT(const ViTOptions& options = {});
@@ -56,9 +56,9 @@ struct UNetOptions {
   int64_t classes = 2;
 };
 
-// Two 3x3 convolutions with batch norm and relu at each of three resolutions, downwards by 2x2 max
-// pooling, upwards by 2x2 transposed convolutions with stride 2 and concatenation.
-// x [N, 3, H, W] -> [N, classes, H, W].
+// A U-Net with two 3x3 convolutions with batch norm and relu at each of three resolutions. It goes
+// down by 2x2 max pooling and up by 2x2 transposed convolutions with stride 2 and concatenation. x
+// [N, 3, H, W] -> [N, classes, H, W].
 class UNet : public nn::Module {
  public:
   explicit UNet(const UNetOptions& options = {});

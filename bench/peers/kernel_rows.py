@@ -1,8 +1,8 @@
-"""Rows of tables that compare one kernel with PyTorch: a line of a Google Benchmark program against a call.
+"""Rows of tables that compare one kernel with PyTorch: a benchmark of a Google Benchmark program against a call.
 
-In every round each side runs a slice of the same length; slices.py rejects those that others disturbed. The
+In every round each side runs a slice of the same length; slices.py rejects slices that other processes disturbed. The
 figures are medians over the rounds, the ratio is that of the medians, against PyTorch's best form. On a busy
-machine --cpu-time accepts what others use and counts processor time in place of the clock, which says little of
+machine --cpu-time accepts disturbed slices and counts processor time instead of the clock, which says little about
 more than one thread. PyTorch runs in its strongest form."""
 import argparse
 import json

@@ -1,7 +1,7 @@
 // Binade's side of bench/peers/loader: reads "epoch" lines and answers each with the number of
 // images that the loader delivered and the seconds that it took.
 //   peer_loader DIR WORKERS [decode | raw | small]
-// "raw" and "small" pack the images of DIR to a store of pixels, and read that.
+// "raw" and "small" pack the images of DIR into a store of pixels and read the store.
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
 #include <binade/data/store/pack.h>
@@ -17,7 +17,7 @@ using namespace binade;
 namespace {
 
 data::Transform work_of(const std::string& work) {
-  if (work == "decode") {  // all pixels are decoded; then a part is cut out, which costs little
+  if (work == "decode") {  // all pixels are decoded, then cropped, which costs little
     return data::Transform(
         [](data::Image& image, philox::Stream&) { image = data::crop_image(image, 0, 0, 8, 8); });
   }

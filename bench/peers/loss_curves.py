@@ -34,7 +34,7 @@ def curves(flags, work):
         words = ("curve", rows.spec(work), pathlib.Path(folder) / "start.safetensors", flags.steps, rate, batch)
         with processes.binade(flags.program) as worker:
             ours = worker.ask(*words)["losses"]
-        with processes.torch(flags.python, threads=1) as worker:  # others may use the processors
+        with processes.torch(flags.python, threads=1) as worker:  # one thread, as others may use the processors
             return ours, worker.ask(*words)["losses"]
 
 

@@ -1,13 +1,13 @@
 // peer_work: Binade's side of bench/peers/run. Reads one command per line and answers each with one
-// line of JSON; {"error": "..."} if it cannot do it. torch_work.py has the same commands.
+// line of JSON, {"error": "..."} if it fails. torch_work.py has the same commands.
 //
-//   prepare WORK FORM THREADS         makes the work and does it a few times; FORM is always eager
-//   slice FORM SECONDS                repeats it for so long: units done, clock and processor
+//   prepare WORK FORM THREADS         sets up the work and runs it a few times; FORM is always
+//   eager slice FORM SECONDS                repeats it for so long: units done, clock and processor
 //                                     seconds, memory taken from the system meanwhile
 //   peak                              largest resident memory so far, MiB
-//   start WORK FILE                   writes parameters and inputs of work with a model, and
-//   answers the
-//                                     values of its first call: losses, or a summary of the outputs
+//   start WORK FILE                   writes parameters and inputs of work with a model; answers
+//   with
+//                                     the values of its first call: losses, or a summary of outputs
 //   curve WORK FILE STEPS LR BATCH    the losses of a short training (bench/peers/loss_curves.py)
 //
 // WORK is a name (gelu) or, with a model, STEP:MODEL:BATCH:RULE (train:mlp:64:sgd).
@@ -25,7 +25,7 @@
 namespace binade::peers {
 namespace {
 
-constexpr int kWarmUp = 3;  // calls: pools and caches fill
+constexpr int kWarmUp = 3;  // calls that fill pools and caches
 
 double seconds_of(clockid_t clock) {
   timespec now{};
@@ -81,7 +81,7 @@ class Session {
     check(form == "eager", "peer_work: got form '", form, "', expected eager");
     check(threads >= 1, "peer_work: got ", threads, " threads, expected at least 1");
     kernels::set_threads(threads);
-    work_.reset();  // first, so that memory is not held twice
+    work_.reset();  // first, so that two works are not in memory at once
     work_ = make_work(name);
     for (int i = 0; i < kWarmUp; ++i) {
       work_->call();

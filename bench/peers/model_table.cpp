@@ -27,7 +27,7 @@ Dims with_batch(int64_t batch, const Dims& sample) {
   return sizes;
 }
 
-// Images of `sample` [C, H, W]; one class for each, or for each pixel.
+// `sample` is the shape [C, H, W] of an image; each image, or each pixel, has one class.
 ModelEntry classifier(const std::string& name, MakeModel make, Dims sample, bool of_pixels = false,
                       int64_t classes = 10) {
   const auto batch = [=](int64_t size) -> Batch {
@@ -38,7 +38,7 @@ ModelEntry classifier(const std::string& name, MakeModel make, Dims sample, bool
   return {name, std::move(make), batch, {{whole, classification_loss}}, classes};
 }
 
-// Texts of `length` tokens; the class of each is its successor.
+// Texts have `length` tokens; the label of each token is its successor.
 ModelEntry text_model(const std::string& name, MakeModel make, int64_t length, int64_t vocabulary) {
   const auto batch = [=](int64_t size) -> Batch {
     const Tensor texts = randint(vocabulary, {size, length});

@@ -1,6 +1,6 @@
-// The models that bench/peers times, by name, each with its batches and losses: the only place that
-// a new model needs beside its own source. rows.py says which row uses which model; torch_table.py
-// is PyTorch's counterpart.
+// The models that bench/peers times, by name, each with its batches and losses. A new model needs
+// an entry only here, besides its own source. rows.py says which row uses which model;
+// torch_table.py is PyTorch's counterpart.
 #pragma once
 #include <binade/nn/module.h>
 
@@ -13,13 +13,13 @@ namespace binade::peers {
 
 struct Batch {
   Tensor input;
-  Tensor target = {};  // undefined where the loss needs none
-  Tensor noise = {};   // likewise
+  Tensor target = {};  // undefined if the loss needs none
+  Tensor noise = {};   // undefined if the loss needs none
 };
 
-// What one optimizer does in a step. A GAN has two phases, others one.
+// The update of one optimizer in a step. A GAN has two phases, other models one.
 struct Phase {
-  nn::Module& (*part)(nn::Module& model);  // whose parameters the phase updates
+  nn::Module& (*part)(nn::Module& model);  // the module whose parameters the phase updates
   Tensor (*loss)(nn::Module& model, const Batch& batch);
 };
 
@@ -28,10 +28,10 @@ struct ModelEntry {
   std::function<std::unique_ptr<nn::Module>()> make;
   std::function<Batch(int64_t size)> random_batch;
   std::vector<Phase> phases;
-  int64_t classes = 10;  // of logits; of a text model: its vocabulary
+  int64_t classes = 10;  // number of logits; for a text model, its vocabulary
 };
 
-// Throws an error that lists the names.
+// Throws an Error that lists the names.
 const ModelEntry& find_model(const std::string& name);
 
 }  // namespace binade::peers

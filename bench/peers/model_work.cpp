@@ -11,11 +11,11 @@
 namespace binade::peers {
 namespace {
 
-// The same few samples repeat. With this learning rate they are not learnt during timing: otherwise
-// gradients would become subnormal, which is slower.
+// The same few samples repeat. With this learning rate the model does not learn them during timing;
+// otherwise gradients would become subnormal, which is slower.
 constexpr double kTimedRate = 1e-5;
 
-// The root mean square and 16 elements at equal distances.
+// The root mean square and 16 equally spaced elements.
 std::vector<double> summary(const Tensor& x) {
   constexpr int64_t kElements = 16;
   const Tensor row = reshape(x, {-1});
@@ -26,7 +26,7 @@ std::vector<double> summary(const Tensor& x) {
   return values;
 }
 
-// Forward of one batch, for evaluation.
+// Runs the forward of one batch in evaluation mode.
 class Inference : public ModelWork {
  public:
   explicit Inference(const ModelRow& row, int64_t units = 1) : ModelWork(units) {
@@ -35,7 +35,7 @@ class Inference : public ModelWork {
     manual_seed(0);
     model_ = row.model->make();
     model_->eval();
-    model_->parameters();  // into one arena, as training would
+    model_->parameters();  // collects the parameters in one arena, as training does
     input_ = row.model->random_batch(row.batch).input;
   }
   void call() override { forward(); }
@@ -56,8 +56,8 @@ class Inference : public ModelWork {
   Tensor input_;
 };
 
-// Greedy generation without a cache: each new token costs a forward of the whole context, of which
-// the oldest token drops out. Units are tokens of one text.
+// Generates greedily without a cache: each new token costs a forward of the whole context, from
+// which the oldest token is dropped. Units are tokens per text.
 class Generation : public Inference {
  public:
   explicit Generation(const ModelRow& row) : Inference(row, kTokens), classes_(row.model->classes) {

@@ -10,9 +10,9 @@ namespace binade::peers {
 class ModelWork : public Work {
  public:
   using Work::Work;
-  // One call; its losses, or of the outputs the root mean square and some elements.
+  // Runs one call. Returns its losses, or the outputs' root mean square and some elements.
   virtual std::vector<double> values() = 0;
-  // Parameters and buffers, and the batches as "input.0", "target.0", "noise.0", "input.1", ...
+  // Parameters, buffers, and the batches as "input.0", "target.0", "noise.0", "input.1", ...
   virtual NamedTensors start() const = 0;
 };
 
@@ -20,11 +20,11 @@ struct ModelRow {
   std::string step;  // train, infer or generate
   const ModelEntry* model;
   int64_t batch;
-  std::string rule;  // of the optimizer: sgd, sgd_decay, adam, adam_gan; without one: -
+  std::string rule;  // the optimizer's rule: sgd, sgd_decay, adam, adam_gan; "-" for none
 };
 
 bool is_model_row(const std::string& spec);
-// Throws an error that says what is expected.
+// Throws an Error that says what is expected.
 ModelRow parse_model_row(const std::string& spec);
 std::unique_ptr<ModelWork> make_model_work(const ModelRow& row);
 

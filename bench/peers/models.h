@@ -1,5 +1,5 @@
-// Models of the comparison that nn does not have. Parameters have the names that torch_models.py
-// and its neighbours give them.
+// Models of the comparison that nn does not have. Their parameters have the same names as in
+// torch_models.py and its neighbours.
 #pragma once
 #include <binade/nn/embedding.h>
 #include <binade/nn/sequential.h>
@@ -19,7 +19,7 @@ struct CharGPTOptions {
   int64_t vocabulary = 65;
 };
 
-// A GPT on characters without dropout: norms first, exact gelu, a head that is not tied.
+// A GPT on characters without dropout: pre-norm, exact gelu, untied head.
 // index i64 [N, context] -> [N context, vocabulary].
 class CharGPT : public nn::Module {
  public:

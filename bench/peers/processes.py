@@ -14,15 +14,15 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_":
 
 def environment(threads=None, preloads=()):
     """The environment in which PyTorch is fastest on the CPU: OpenBLAS chooses its own kernels and
-    shares PyTorch's OpenMP pool, freed memory stays with the process (or every large tensor costs page
-    faults), and PyTorch 1.13 uses AVX-512, which it does not by itself. `preloads`: libraries. What Inductor
-    compiled is kept apart for each set of libraries, because it depends on them."""
+    shares PyTorch's OpenMP pool, freed memory stays with the process (otherwise every large tensor costs page
+    faults), and PyTorch 1.13 uses AVX-512, which is off by default. `preloads` are libraries. Inductor's
+    compiled code is cached separately for each set of libraries, because it depends on them."""
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("OPENBLAS_", "ATEN_", "OMP_", "GOMP_", "LD_PRELOAD", "MKL_", "TORCHINDUCTOR_"))}
     env.update(KEEP_MEMORY)
     folder = "-".join(["inductor", *(pathlib.Path(library).name for library in preloads)])
     env["TORCHINDUCTOR_CACHE_DIR"] = str(ROOT / "build/peers" / folder)
-    env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no idle compilers beside the measurement
+    env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no idle compiler processes during the measurement
     if preloads:
         env["LD_PRELOAD"] = ":".join(preloads)
     if os.path.isdir(OPENBLAS):
@@ -40,7 +40,7 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A process that reads commands from its standard input."""
+    """A process that reads commands from stdin."""
 
     def __init__(self, name, command, env=None):
         self.name = name
@@ -55,7 +55,7 @@ class Worker:
         return self.process.pid
 
     def ask(self, *words):
-        """The answer to a command, a dictionary."""
+        """Sends a command and returns the answer, a dictionary."""
         command = " ".join(str(word) for word in words)
         try:
             self.process.stdin.write(command + "\n")
@@ -74,7 +74,7 @@ class Worker:
         return answer
 
     def close(self):
-        with contextlib.suppress(BrokenPipeError):  # it has ended without reading the last command
+        with contextlib.suppress(BrokenPipeError):  # the process ended without reading the last command
             self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()

@@ -29,7 +29,7 @@ SMALL_BATCH_MODELS = {
 
 
 def small_batches():
-    """Inference of six models with one and with four samples."""
+    """Rows for the inference of six models, with one and with four samples."""
     return {f"{model}_b{batch}": Row(f"{title}, batch {batch}: inference", "infer", model, batch)
             for model, title in SMALL_BATCH_MODELS.items() for batch in (1, 4)}
 
@@ -68,12 +68,12 @@ ROWS = {
 
 
 def spec_of(row):
-    """Work with a model as both sides read it."""
+    """The name of work with a model that both sides parse."""
     return f"{row.step}:{row.model}:{row.batch}:{row.rule}"
 
 
 def find(name):
-    """A row by its name, or by STEP:MODEL:BATCH:RULE, which need not be in the table."""
+    """Finds a row by its name, or makes one from STEP:MODEL:BATCH:RULE."""
     if name in ROWS:
         return ROWS[name]
     fields = name.split(":")
@@ -83,5 +83,5 @@ def find(name):
 
 
 def spec(name):
-    """A row as both sides read it: STEP:MODEL:BATCH:RULE, or the name of an op."""
+    """The name of a row that both sides parse: STEP:MODEL:BATCH:RULE, or the name of an op."""
     return spec_of(find(name)) if find(name).has_model else name

@@ -7,16 +7,16 @@ import os
 import statistics
 import time
 
-TICKS = 0.022   # seconds: two processors may each be a tick off
-SHARE = 0.03    # of a processor
+TICKS = 0.022   # seconds; the counts of two processors may each be off by one tick
+SHARE = 0.03    # of one processor
 
 
 class Busy(Exception):
-    """Other processes kept using the processors."""
+    """Raised if other processes keep using the processors."""
 
 
 def busy_seconds(line):
-    """Processor seconds of all processes so far, from the first line of /proc/stat."""
+    """Total processor seconds of all processes, from the first line of /proc/stat."""
     fields = line.split()
     if len(fields) < 9 or fields[0] != "cpu":
         raise ValueError(f"got '{line.strip()}', expected the line 'cpu ...' of /proc/stat")
@@ -25,12 +25,12 @@ def busy_seconds(line):
 
 
 def process_seconds(pid):
-    """Processor seconds of a process, of all its threads, also of those that ended."""
-    return time.clock_gettime((~pid << 3) | 2)  # the kernel's number of that process's clock
+    """Processor seconds of a process, including threads that have ended."""
+    return time.clock_gettime((~pid << 3) | 2)  # the kernel's clock id for that process
 
 
 class Machine:
-    """Clocks. `pids`: our own processes beside this one."""
+    """Reads the clocks. `pids` are our own processes beside this one."""
 
     def __init__(self, pids=()):
         self.pids = list(pids)
@@ -61,8 +61,8 @@ def others_share(machine, action):
 
 
 def take(machine, action, accept=False, patience=60):
-    """The result of an undisturbed action(), repeated until there is one for at most `patience`
-    seconds, and what others used meanwhile. `accept`: whatever others do."""
+    """Repeats action() for at most `patience` seconds until it is not disturbed. Returns its result and
+    what others used meanwhile. `accept` takes any result."""
     deadline = machine.clock() + patience
     while True:
         result, share, disturbed = others_share(machine, action)
@@ -76,14 +76,14 @@ def take(machine, action, accept=False, patience=60):
 
 
 class Contest:
-    """Contestants take turns: in every round a slice of each. Forms of the peer that are clearly
-    slower drop out after the second round, but one stays."""
+    """Contestants take turns with one slice per round. Forms of the peer that are clearly
+    slower drop out after the second round, except the best one."""
 
     DROP = 1.15
 
     def __init__(self):
-        self.times = {}   # name: milliseconds of the slices
-        self.shares = []  # of a processor that others used
+        self.times = {}   # name: milliseconds of its slices
+        self.shares = []  # share of a processor that others used
 
     def add(self, name, milliseconds, share):
         self.times.setdefault(name, []).append(milliseconds)
@@ -96,7 +96,7 @@ class Contest:
         return min(names, key=self.median)
 
     def remaining(self, names):
-        """Of `names`, all forms of one peer in one state, those worth another slice."""
+        """The forms in `names` that are worth another slice; all are of one peer in one state."""
         if not names:
             return []
         if any(len(self.times.get(name, ())) < 2 for name in names):

@@ -18,7 +18,7 @@ def is_intel():
 
 
 def mkl_preload(has_mkl, intel, library):
-    """(library to preload or None, what to say)."""
+    """Returns (library to preload or None, what to print)."""
     if not has_mkl:
         return None, "has no MKL"
     if intel:
@@ -37,7 +37,7 @@ def sleef_preload(has_inductor, library):
 
 
 def preloads(version, intel=None, mkl_vendor=MKL_VENDOR, sleef=None):
-    """Libraries to preload for a PyTorch, from its answer to "version", and what to say about them."""
+    """The libraries to preload for a PyTorch, given its answer to "version", and what to print about them."""
     intel = is_intel() if intel is None else intel
     sleef = ctypes.util.find_library("sleef") if sleef is None else sleef
     found = [mkl_preload(version.get("mkl", False), intel, mkl_vendor),
@@ -50,7 +50,7 @@ def preloads(version, intel=None, mkl_vendor=MKL_VENDOR, sleef=None):
 
 
 class Peer:
-    """One PyTorch with one number of threads: a process of each state, one for both if they coincide."""
+    """One PyTorch with one number of threads: one process per state, or one for both if they coincide."""
 
     def __init__(self, python, threads, with_isa=False):
         self.python, self.threads = python, threads
@@ -68,7 +68,7 @@ class Peer:
         self.remark = f"{self.name} at its strongest: {said}."
 
     def start(self, state):
-        """A new process in the environment of a state."""
+        """Starts a process in the environment of a state."""
         return processes.torch(self.python, self.threads, self.libraries if state == "strongest" else ())
 
     @property

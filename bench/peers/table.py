@@ -34,14 +34,14 @@ def strongest_form(row):
 
 
 def ratio(value):
-    """Bold where PyTorch is faster."""
+    """Prints the ratio in bold if PyTorch is faster."""
     if value is None:
         return "-"
     return f"**{value:.2f}**" if round(value, 2) < 1 else f"{value:.2f}"
 
 
 def line(row):
-    """A row with one number of threads against one PyTorch."""
+    """A row for one number of threads and one PyTorch."""
     installed = "-"
     if row["installed_ms"] is not None:
         installed = f"{duration(row['installed_ms'])} ({row['peer']} {row['installed_form']})"
@@ -116,7 +116,7 @@ def markdown(rows):
 
 
 def remarks(rows):
-    """How the rows were measured, for the reader."""
+    """Tells the reader how the rows were measured."""
     found = list(dict.fromkeys(row["remark"] for row in rows))
     if any(row["accepted_load"] for row in rows):
         found.append("Other processes used the processors meanwhile (--accept-load): these are no claims.")

@@ -1,4 +1,4 @@
-// Recurrent language models. Parameters have the names that torch_models.py gives them.
+// Recurrent language models. Their parameters have the same names as in torch_models.py.
 #pragma once
 #include <binade/nn/embedding.h>
 #include <binade/nn/linear.h>
@@ -16,7 +16,7 @@ struct RecurrentLMOptions {
   int64_t layers = 2;
 };
 
-// Embedding, recurrent layers and a head that is not tied, without dropout.
+// An embedding, recurrent layers and an untied head, without dropout.
 // index i64 [N, steps] -> [N steps, vocabulary].
 class RecurrentLM : public nn::Module {
  public:

@@ -1,4 +1,4 @@
-"""A variational autoencoder and a GAN in PyTorch with their losses, as generative_models.cpp has them."""
+"""A variational autoencoder and a GAN in PyTorch with their losses: the counterpart of generative_models.cpp."""
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,4 +1,4 @@
-"""Classifiers of images and a U-Net in PyTorch, as image_models.cpp has them."""
+"""Image classifiers and a U-Net in PyTorch: the counterpart of image_models.cpp."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -18,7 +18,7 @@ def conv_norm(inputs, outputs, kernel, stride=1, padding=0, groups=1, relu=True)
 
 
 def initialized(net):
-    """Without it what a deep net makes of its input in evaluation would fade out."""
+    """Without this, the activations of a deep net would fade to zero in evaluation."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

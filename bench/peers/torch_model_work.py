@@ -13,11 +13,11 @@ import torch_table
 
 TIMED_RATE = 1e-5  # as in model_work.cpp
 IS_2 = int(torch.__version__.split(".")[0]) >= 2
-TOKENS = 8         # of a call of Generation
+TOKENS = 8         # tokens per call of Generation
 
 
 def forms(row, state):
-    """The ways to do the work that may be fastest: as installed what people write, at its strongest all."""
+    """The forms that may be fastest: those that people write for "installed", all forms for "strongest"."""
     entry = torch_table.MODELS[row.model]
     bases = {"images": ["eager", "channels_last"], "attention": ["plain", "baddbmm"] + ["sdpa"] * IS_2,
              "other": ["eager"]}[entry.kind]
@@ -40,7 +40,7 @@ def split(form):
 
 @contextlib.contextmanager
 def compiler_settings(form):
-    """How Inductor compiles what is called inside."""
+    """Sets how Inductor compiles the models called inside."""
     options = split(form)[1]
     if not {"compile", "compile_loss"} & set(options):
         yield
@@ -61,7 +61,7 @@ def ordered(x, form):
 
 
 def make_model(row, form, tensors):
-    """`tensors`: values by name, or None: drawn."""
+    """`tensors` are values by name; None: values are drawn."""
     base = split(form)[0]
     model = torch_table.MODELS[row.model].make(base)
     if tensors is not None:
@@ -102,13 +102,13 @@ def make_optimizer(parameters, rule, lr):
     if IS_2:
         try:
             return kind(parameters, fused=True, **settings)
-        except (TypeError, RuntimeError):  # not on the CPU in this version
+        except (TypeError, RuntimeError):  # this version cannot do it on the CPU
             pass
     return kind(parameters, **settings)
 
 
 def loss_function(loss, calls, form):
-    """loss(calls, batch), compiled as a whole if the form says so."""
+    """Computes loss(calls, batch), compiled as a whole if the form says so."""
     compiled = compiler(form, "compile_loss")(lambda *tensors: loss(calls, torch_table.Batch(*tensors)))
     return lambda batch: compiled(*batch)
 
@@ -142,7 +142,7 @@ class Training:
 
 
 def summary(x):
-    """The root mean square and 16 elements at equal distances."""
+    """The root mean square and 16 equally spaced elements."""
     row = x.reshape(-1)
     return [row.square().mean().sqrt().item()] + [row[i * len(row) // 16].item() for i in range(16)]
 
@@ -168,7 +168,7 @@ class Inference:
 
 
 class Generation(Inference):
-    """Greedy, without a cache: each new token costs a forward of the whole context."""
+    """Generates greedily without a cache: each new token costs a forward of the whole context."""
     units = TOKENS
 
     def last_logits(self):

@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """With the stem for small images."""
+    """ResNet-18 with the stem for small images."""
 
     def __init__(self):
         super().__init__()
@@ -59,7 +59,7 @@ class ResNet18(nn.Module):
 
 
 class Attention(nn.Module):
-    """`form`: how attention weights are computed: plain, baddbmm or sdpa (2.0 and later)."""
+    """`form` is the way to compute attention: plain, baddbmm or sdpa (2.0 and later)."""
 
     def __init__(self, width, heads, context, form, causal=True):
         super().__init__()
@@ -128,7 +128,7 @@ class CharGpt(nn.Module):
 
 
 class RecurrentLM(nn.Module):
-    """`kind`: nn.LSTM or nn.GRU."""
+    """`kind` is nn.LSTM or nn.GRU."""
 
     def __init__(self, kind, vocabulary=5000, width=256, hidden=256, layers=2):
         super().__init__()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 COLS = 1024
 IS_2 = int(torch.__version__.split(".")[0]) >= 2
 OVERHEAD = ("add", "chain_forward", "chain")
-# Compiled by setup against the PyTorch of the distribution.
+# setup compiles it against the PyTorch of the distribution.
 OVERHEAD_LIBRARY = pathlib.Path(__file__).resolve().parents[2] / "build/peers/torch_overhead.so"
 HAS_OVERHEAD_LIBRARY = OVERHEAD_LIBRARY.exists() and torch.__file__.startswith("/usr/lib/")
 
@@ -71,7 +71,7 @@ def overhead_call(work, form):
 
 
 def make_call(work, form):
-    """The function to repeat, and the units of work it does."""
+    """The function to repeat, and its units of work."""
     if work in OVERHEAD:
         return overhead_call(work, form), 1000 if work == "add" else 100
     return elementwise_call(work, form), 1

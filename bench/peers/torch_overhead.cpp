@@ -1,5 +1,5 @@
-// The overhead of an op of PyTorch without Python: the ops of Overhead in work.cpp, called through
-// PyTorch's C++ interface. bench/peers/setup compiles it into a library that torch_work.py loads.
+// The overhead of a PyTorch op without Python: the ops of Overhead in work.cpp, called from C++.
+// bench/peers/setup compiles it into a library that torch_work.py loads.
 #include <torch/torch.h>
 
 namespace {

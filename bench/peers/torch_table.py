@@ -28,9 +28,9 @@ def classification_loss(call_model, batch):
 
 class Model(typing.NamedTuple):
     make: typing.Callable   # takes the base form: eager, channels_last, plain, baddbmm, sdpa
-    batch: typing.Callable  # takes the number of samples
+    batch: typing.Callable  # takes the batch size
     kind: str = "other"     # images, attention or other: decides the base forms
-    phases: tuple = ((whole, classification_loss),)  # whose parameters an optimizer updates, and its loss
+    phases: tuple = ((whole, classification_loss),)  # the part that an optimizer updates, and its loss
     classes: int = 10
     calls: typing.Callable = lambda model, compiled: compiled(model)  # what the losses call
 

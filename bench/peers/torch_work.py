@@ -41,7 +41,7 @@ def model_row(work):
 
 class Session:
     def __init__(self):
-        self.calls = {}  # by form: the function and the units of work it does
+        self.calls = {}  # form: the function and its units of work
 
     def version(self):
         return {"version": torch.__version__, "mkl": torch.backends.mkl.is_available(),
@@ -50,7 +50,7 @@ class Session:
     def isa(self):
         try:
             from torch._inductor.cpu_vec_isa import pick_vec_isa
-        except ImportError:  # before 2.5
+        except ImportError:  # PyTorch before 2.5
             from torch._inductor.codecache import pick_vec_isa
         isa = pick_vec_isa()
         return {"isa": str(isa) if isa else ""}

@@ -52,7 +52,7 @@ std::vector<Tensor> Training::step() {
   for (size_t i = 0; i < optimizers_.size(); ++i) {
     losses.push_back(entry_.phases[i].loss(*model_, batch));
     if (optimizers_.size() > 1) {
-      optimizers_[i]->zero_grad();  // of what another phase left in these parameters
+      optimizers_[i]->zero_grad();  // removes what another phase left in these parameters
     }
     losses.back().backward();
     check(optimizers_[i]->step() == optim::StepOutcome::applied,

@@ -7,7 +7,7 @@ namespace binade::peers {
 struct TrainingOptions {
   ModelRow row;
   double lr;
-  int64_t batches = 1;  // taken in turn
+  int64_t batches = 1;  // batches, used in turn
 };
 
 class Training : public ModelWork {
@@ -22,7 +22,7 @@ class Training : public ModelWork {
 
   const ModelEntry& entry_;
   std::unique_ptr<nn::Module> model_;
-  std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;  // one of each phase
+  std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;  // one for each phase
   std::vector<Batch> batches_;
   size_t next_ = 0;
 };

@@ -1,4 +1,4 @@
-// The workloads that are single ops.
+// Workloads that are single ops.
 #include <bench/peers/model_work.h>
 #include <bench/peers/work.h>
 #include <binade/core/ops.h>
@@ -7,7 +7,7 @@
 namespace binade::peers {
 namespace {
 
-// An op on 16M numbers in rows of 1024, without recording.
+// Applies an op to 16M numbers in rows of 1024, without recording.
 class Elementwise : public Work {
  public:
   using Function = Tensor (*)(const Tensor&);
@@ -27,7 +27,7 @@ class Elementwise : public Work {
   Tensor x_;
 };
 
-// The reference for the others: reads and writes every number.
+// The reference for the others: it reads and writes every number.
 class Copy : public Work {
  public:
   Copy() : x_(full({1 << 24}, 1)), y_(zeros({1 << 24})) {}
@@ -51,7 +51,7 @@ Tensor chain(const Tensor& x, const Tensor& one) {
   return y;
 }
 
-// Ops on one number: almost no arithmetic.
+// Runs ops on one number, with almost no arithmetic.
 class Overhead : public Work {
  public:
   using Function = void (*)(const Tensor& x, const Tensor& one);

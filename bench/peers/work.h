@@ -1,5 +1,5 @@
-// The workloads that bench/peers/run times: here in Binade, the same ones in PyTorch in
-// torch_work.py. Sizes are those of small models as people train them on a CPU.
+// The workloads that bench/peers/run times in Binade; torch_work.py has the same in PyTorch. Sizes
+// are typical of small models that people train on a CPU.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 
@@ -23,22 +23,22 @@ class Work {
 };
 
 // Creates a workload by name: work with a model as STEP:MODEL:BATCH:RULE (model_work.h), or an op.
-// An error lists the names.
+// Throws an Error that lists the names.
 std::unique_ptr<Work> make_work(const std::string& name);
 
-// Makes work with a model, writes its parameters, buffers and batches to the file (safetensors) and
-// returns the values of the first call: losses, or a summary of the outputs.
+// Sets up work with a model, writes its parameters, buffers and batches to the file (safetensors)
+// and returns the values of the first call: losses, or a summary of the outputs.
 std::vector<double> start_values(const std::string& spec, const std::string& file);
 
 struct CurveOptions {
-  std::string work;  // one that trains, as in make_work()
-  std::string file;  // receives parameters, buffers and batches before the first step (safetensors)
+  std::string work;  // work that trains, named as in make_work()
+  std::string file;  // gets parameters, buffers and batches before the first step (safetensors)
   int64_t steps = 20;
   double lr = 1e-3;
   int64_t batch = 8;
 };
 
-// Trains and returns the losses of each step, before their updates: one, or one of each phase.
+// Trains and returns the losses of each step before its updates, one for each phase.
 std::vector<double> loss_curve(const CurveOptions& options);
 
 }  // namespace binade::peers

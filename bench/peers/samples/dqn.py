@@ -7,17 +7,17 @@ import shared
 import torch
 from torch import nn
 
-MOST_STEPS = 500  # of an episode, each worth 1
+MOST_STEPS = 500  # steps per episode; each gives a reward of 1
 
 
 class CartPole:
-    """Barto, Sutton and Anderson (1983), with the constants of Gymnasium's CartPole-v1."""
+    """Cart-pole of Barto, Sutton and Anderson (1983), with the constants of Gymnasium's CartPole-v1."""
 
     def __init__(self):
         self.reset()
 
     def reset(self):
-        self.state = torch.rand(4) * 0.1 - 0.05  # place, speed, angle, angular speed
+        self.state = torch.rand(4) * 0.1 - 0.05  # position, speed, angle, angular speed
         self.age = 0
 
     def push(self, right):
@@ -35,7 +35,7 @@ class CartPole:
 
 
 class Memory:
-    """The last transitions, a row each: state before, state after, action, 1 if still up."""
+    """The last transitions, one per row: state before, state after, action, 1 if still up."""
 
     def __init__(self, size):
         self.rows, self.count = torch.zeros(size, 10), 0

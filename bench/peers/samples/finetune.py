@@ -50,7 +50,7 @@ class Classifier(lightning.LightningModule):
         self.log("validation_accuracy", self.accuracy)
 
     def rate(self, name):
-        """The first half of the body, the second half, the new head."""
+        """Parameter groups: the first half of the body, the second half, the new head."""
         if not self.pretrained or name.startswith("fc"):
             return self.lr
         return self.lr / 3 if name.startswith(("layer3", "layer4")) else self.lr / 10
@@ -107,7 +107,7 @@ def train_on(train, validation, names, flags, pretrained):
 
 
 def compare(folds, names, flags):
-    """On every fold with the body and from scratch."""
+    """Trains on every fold, with the body and from scratch."""
     with_body, gains = [], []
     for i, fold in enumerate(folds):
         own = copy.copy(flags)

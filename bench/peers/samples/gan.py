@@ -32,7 +32,7 @@ def mlp(inputs, hidden, outputs):
 
 
 def mean_distance(a, b):
-    """E|a - b| over all pairs."""
+    """The mean of |a - b| over all pairs."""
     return torch.cdist(a, b).mean()
 
 
@@ -81,7 +81,7 @@ class GAN(lightning.LightningModule):
 
 
 def drawn(points, side=96):
-    """Points in [-1.5, 1.5]^2 as white pixels."""
+    """Draws points in [-1.5, 1.5]^2 as white pixels."""
     picture = torch.zeros(1, side, side)
     x, y = ((points + 1.5) / 3 * side).long().T
     inside = (x >= 0) & (x < side) & (y >= 0) & (y < side)

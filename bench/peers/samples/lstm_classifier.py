@@ -25,7 +25,7 @@ class Net(lightning.LightningModule):
         self.f1 = MulticlassF1Score(classes)
 
     def forward(self, texts, mask):
-        """The mean over the line's own steps."""
+        """Averages over the steps that belong to the line."""
         h, _ = self.lstm(self.embedding(texts))
         weight = mask.unsqueeze(2).to(h.dtype)
         return self.fc(self.dropout((h * weight).sum(1) / weight.sum(1)))
@@ -49,7 +49,7 @@ class Net(lightning.LightningModule):
 
 
 def collate(samples):
-    """Lines of different lengths to bytes [N, T], mask [N, T] and labels [N]."""
+    """Turns lines of different lengths into bytes [N, T], mask [N, T] and labels [N]."""
     texts = pad_sequence([text for text, _ in samples], batch_first=True)
     lengths = torch.tensor([len(text) for text, _ in samples])
     mask = torch.arange(texts.shape[1]) < lengths.unsqueeze(1)

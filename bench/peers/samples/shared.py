@@ -1,5 +1,5 @@
-"""What the PyTorch samples share, as ours share train/flags.h and the library: the flags, a Lightning
-Trainer made of them, metrics.jsonl, drawn pictures. Not counted."""
+"""Code that the PyTorch samples share, as ours share train/flags.h and the library: the flags, a Lightning
+Trainer made from them, metrics.jsonl, drawn pictures. `count` leaves this file out."""
 
 import argparse
 import hashlib
@@ -20,7 +20,7 @@ PRECISIONS = {"fp32": "32-true", "fp16": "16-mixed", "bf16": "bf16-mixed"}
 
 
 def parser(name, description, without=(), **defaults):
-    """An ArgumentParser with the shared flags, but for those that mean nothing here."""
+    """An ArgumentParser with the shared flags, except those without a meaning here."""
     made = argparse.ArgumentParser(prog=name, description=description)
     shared = {
         "data": (str, "", "directory of the data"),
@@ -67,7 +67,7 @@ def start(made):
 
 
 def state_hash(*states):
-    """SHA-256 of all tensors of state dicts."""
+    """The SHA-256 of all tensors in state dicts."""
     digest = hashlib.sha256()
     for state in states:
         for name, value in sorted(state.items(), key=lambda item: str(item[0])):
@@ -83,7 +83,7 @@ def write_line(run, **values):
 
 
 class JsonLines(Callback):
-    """metrics.jsonl, a line for each epoch."""
+    """Writes metrics.jsonl, one line per epoch."""
 
     def __init__(self, run):
         self.run = run
@@ -100,7 +100,7 @@ class JsonLines(Callback):
 
 
 def trainer(flags, monitor="validation_loss", mode="min", patience=10, **options):
-    """The Trainer of the flags: checkpoints in RUN/checkpoint, early stopping, metrics.jsonl."""
+    """A Trainer made from the flags: checkpoints in RUN/checkpoint, early stopping, metrics.jsonl."""
     flags.run.mkdir(parents=True, exist_ok=True)
     folder = flags.run / "checkpoint"
     callbacks = [
@@ -131,7 +131,7 @@ def trainer(flags, monitor="validation_loss", mode="min", patience=10, **options
 
 
 def fit(flags, trainer, model, train, validation):
-    """trainer.fit(), resumed where asked; then the model has the best weights."""
+    """Calls trainer.fit(), resuming if asked; afterwards the model has the best weights."""
     last = flags.run / "checkpoint/last.ckpt"
     trainer.fit(
         model, train, validation, ckpt_path=last if flags.resume and last.exists() else None
@@ -141,13 +141,13 @@ def fit(flags, trainer, model, train, validation):
 
 
 def total_steps(flags, loader):
-    """Steps of a run that no patience ends, for schedules."""
+    """The steps of a run that early stopping does not end, for schedules."""
     total = flags.epochs * len(loader) or flags.steps
     return min(total, flags.steps) if flags.steps else total
 
 
 def warmup_cosine(optimizer, warmup, total, min_ratio):
-    """Rises linearly, then falls as half a cosine to min_ratio of the learning rate."""
+    """A schedule that rises linearly, then falls as half a cosine to min_ratio of the learning rate."""
 
     def ratio(step):
         if step < warmup:
@@ -167,7 +167,7 @@ def open_pictures(folder):
 
 
 def draw_glyphs(folder, train, test, size=32):
-    """Pictures of ten letters at random places, as an image folder."""
+    """Draws pictures of ten letters at random places into an image folder."""
     for part, count in (("train", train), ("test", test)):
         for i in range(count):
             letter = "ABCDEFGHIJ"[i % 10]

@@ -56,7 +56,7 @@ class VAE(lightning.LightningModule):
 
 @torch.no_grad()
 def draw(vae, loader, latent, run):
-    """Pictures and their reconstructions in turn, 8 a row, and decoded normal numbers."""
+    """Writes rows of 8 pictures and their reconstructions by turns, and decoded normal numbers."""
     vae.eval()
     images = next(iter(loader))[0][:32].to(vae.device)
     rows = []
