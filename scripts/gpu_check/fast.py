@@ -1,4 +1,4 @@
-"""Call "fast": how fast is it? A report, never a verdict: a slow kernel fails nothing."""
+"""Call "fast": how fast is it? It only reports: a slow kernel fails nothing."""
 import concurrent.futures
 import functools
 import json
@@ -27,7 +27,7 @@ def kernel_rows(small):
 
 
 class KernelSpeed:
-    """Every case on our kernels, the library, a copy by the runtime and PyTorch, in turn."""
+    """Times every case on our kernels, the library, a copy by the runtime and PyTorch, in turn."""
 
     def __init__(self, stage):
         self.stage = stage
@@ -39,7 +39,7 @@ class KernelSpeed:
             self.peer = Worker(stage, peer_command(stage.options, "kernels", "--device", peer_device(stage)))
 
     def prepared(self, case, dtype):
-        """Functions that take a sample, by name, what each works on, and why others are left out."""
+        """Functions that take a sample, by name; what each one times; and why others are left out."""
         kernel, rows, cols = case["kernel"], case["rows"], case["cols"]
         shape = f"{kernel} {rows} {cols} {dtype}"
         facts = self.ours.ask(f"prepare own {shape} own")
@@ -59,7 +59,7 @@ class KernelSpeed:
                     works[name] = functools.partial(self.sample, worker, name)
                 except Failed as error:
                     missing[name] = str(error)
-        workers = list(filter(None, (self.ours, self.peer)))  # they prepare at the same time, and take turns later
+        workers = list(filter(None, (self.ours, self.peer)))  # they prepare at the same time and take turns later
         with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
             list(pool.map(prepare, workers))
         if self.peer and self.peer.process.poll() is not None:
@@ -104,7 +104,7 @@ class KernelSpeed:
 def kernel_speed(stage):
     rows = stage.figures["kernels"] = []
     cases = [(case, dtype) for dtype in ("f16", "f32") for case in kernel_rows(stage.emulated)]
-    if stage.emulated and not stage.options.all_cases:  # one of each sort
+    if stage.emulated and not stage.options.all_cases:  # one of each kind
         cases = cases[3:80:9] + cases[100:170:17]
     speed, failed, late = KernelSpeed(stage), [], 0
     try:
@@ -116,7 +116,7 @@ def kernel_speed(stage):
                 rows.append(speed.measure(case, dtype))
             except Failed as error:
                 failed.append(f"{case['kernel']} {dtype}: {error}")
-                if speed.ours.process.poll() is not None:  # a lost device: nothing else can be measured
+                if speed.ours.process.poll() is not None:  # the device is lost: nothing else can be measured
                     speed.close()
                     speed = KernelSpeed(stage)
     finally:
@@ -130,7 +130,7 @@ def kernel_speed(stage):
         raise Failed(f"{len(failed)} of {len(cases)} cases did not run: {'; '.join(failed[:4])}"[:500])
 
 
-# Models and their batch; the sizes of the emulated device say nothing about speed.
+# Models and their batch sizes; sizes on the emulated device say nothing about speed.
 MODELS = {
     "gpt2": {"flags": ["--batch", "8", "--tokens", "1024"],
              "loss": ["--batch", "4", "--tokens", "512", "--lr", "3e-4"],
@@ -147,7 +147,7 @@ def step_flags(stage, model, precision, kind):
 
 
 def steps_of(stage, model, precision, forms):
-    """One row per form, all of them set up at once and timed in turn."""
+    """Returns one row per form. All forms are set up at once and timed in turn."""
     flags = step_flags(stage, model, precision, "flags")
     own = ["--device", stage.options.device, "--serve", "--warmup", "2" if stage.emulated else "4",
            "--steps", "1" if stage.emulated else "4"]
@@ -163,7 +163,7 @@ def steps_of(stage, model, precision, forms):
     works, why = {}, {}
 
     def wait(form):
-        workers[form].answer()  # that it is ready
+        workers[form].answer()  # waits until it is ready
         return lambda: workers[form].ask("sample")["milliseconds"]
     with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
         for form, future in [(form, pool.submit(wait, form)) for form in workers]:
@@ -183,7 +183,7 @@ def steps_of(stage, model, precision, forms):
         rows.append({"model": model, "precision": precision, "form": form,
                      "ms": round(statistics.median(samples[form]), 3),
                      "eager/this": median_ratio(samples.get("eager"), samples[form]),
-                     # The memory of a captured step is no allocation of its replays: it is in what is reserved.
+                     # A captured step allocates nothing in its replays: its memory counts as reserved.
                      "peak_MB": round(last["peak_bytes"] / 1e6) if last and form != "graph" else None,
                      "reserved_MB": round(last["reserved_bytes"] / 1e6) if last else None,
                      "graph_replays": last.get("graph_replays") if last else None})
@@ -199,7 +199,7 @@ def steps(stage):
             if stage.left() < 30:
                 late += 1
                 continue
-            # Compiling takes a minute: fp16 alone, if there is time.
+            # Compiling takes a minute, so only fp16 is compiled, if there is time.
             compile = precision == "fp16" and stage.left() > 90
             peers = [] if no_peer else ["torch-eager"] + ["torch-compile"] * compile
             made, why = steps_of(stage, model, precision, ["eager", "graph"] + peers)
@@ -229,7 +229,7 @@ def losses(stage):
                 works.append((model, precision, "torch", peer_command(
                     stage.options, "step", "--device", peer_device(stage), "--form", "eager", *flags)))
     rows, wrong = stage.figures.setdefault("losses", []), []
-    # Nothing is timed, so several share the card.
+    # Nothing is timed, so several processes share the GPU.
     with concurrent.futures.ThreadPoolExecutor(min(4, stage.options.jobs)) as pool:
         futures = [pool.submit(loss_of, stage, command) for _, _, _, command in works]
         for (model, precision, whose, _), future in zip(works, futures):

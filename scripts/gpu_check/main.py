@@ -20,12 +20,12 @@ import why
 from stage import Failed, Programs, Skipped, Stage, base_environment, device_line, find_tool
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CALL_SECONDS = 530  # the tar and the start of the script take the rest of 9 minutes
+CALL_SECONDS = 530  # the tar and the start of the script need the rest of 9 minutes
 
-DOCTOR = ("doctor", right.doctor, 20)  # each call begins with it: it tells which card the call is about
+DOCTOR = ("doctor", right.doctor, 20)  # first stage of each call: it says which GPU the call used
 
-# Stages of each call in their order. The seconds are kept for a stage while earlier ones run, so that none of them
-# takes the time of those behind it; what a stage leaves goes to the next.
+# The stages of each call in order. The seconds of a stage are reserved while earlier ones run, so that no stage
+# takes the time of a later one; unused time goes to the next.
 PLAN = {
     "right": [DOCTOR, ("conformance", right.conformance, 30), ("kernels", right.kernels, 120),
               ("op-table", right.op_table, 80), ("library", right.library, 90), ("runtime", right.runtime, 40),
@@ -38,7 +38,7 @@ STAGES = {name: (call, function) for call, stages in PLAN.items() for name, func
 
 
 def planned(calls, only):
-    """(call, [(stage, function, seconds)]) of what will run."""
+    """Returns (call, [(stage, function, seconds)]) for the stages to run."""
     plan = [(call, [one for one in PLAN[call] if not only or one[0] in only]) for call in PLAN if call in calls]
     return [(call, stages) for call, stages in plan if stages]
 
@@ -97,8 +97,8 @@ class CannotStart(Exception):
 
 
 def missing_device(options, programs):
-    """Why there is no device to check; empty if there is one. Raises CannotStart if the program that
-    would tell does not run: a library that the loader misses says nothing about the device."""
+    """The reason why there is no device to check; empty if there is one. Raises CannotStart if the program
+    that looks for it does not run, since a missing library says nothing about the device."""
     try:
         command = programs.command("binade") + ["doctor"]
         done = subprocess.run(command, env=base_environment(options), stdout=subprocess.PIPE,
@@ -126,7 +126,7 @@ def run_stage(name, options, programs, end):
         status, stage.detail = "skipped", str(reason)
     except Failed as reason:
         status, stage.detail = "failed", str(reason)
-    except Exception as error:  # output of another form than expected: a failure of this stage alone
+    except Exception as error:  # unexpected output: only this stage fails
         status, stage.detail = "failed", f"{type(error).__name__}: {error}"
     stage.log.close()
     return {"stage": name, "status": status, "seconds": round(time.monotonic() - started, 1),
@@ -134,7 +134,7 @@ def run_stage(name, options, programs, end):
 
 
 def run_call(call, stages, options, programs):
-    """Runs the stages of a call; their results. Its file keeps those of other stages of the same commit."""
+    """Runs the stages of a call and returns their results. The file keeps other stages of the same commit."""
     started = time.monotonic()
     result = {"call": call, "date": report.now(), "commit": report.commit_of(options.build, HERE),
               "device": "unknown", "driver": "unknown", "stages": []}

@@ -27,7 +27,7 @@ def synchronize(device):
 
 
 class Case:
-    """As bench/kernel_timer.h: a sample is as many calls as take 5 ms."""
+    """Times as bench/kernel_timer.h does: a sample is as many calls as take 5 ms."""
 
     def __init__(self, call, device):
         self.call, self.device, self.calls = call, device, 1
@@ -76,7 +76,7 @@ def serve_kernels(device):
                 answer({"dropped": count})
             else:
                 raise ValueError(f"got '{line.strip()}', expected prepare, sample or drop")
-        except Exception as error:  # an answer to this request alone
+        except Exception as error:  # a failure of this request only
             answer({"error": f"{type(error).__name__}: {error}".splitlines()[0]})
 
 
@@ -128,7 +128,7 @@ def parse_options():
 def main():
     options = parse_options()
     device = torch.device(options.device)
-    # f32 is f32 here too: no TF32 in products and convolutions.
+    # f32 must be f32 here too: products and convolutions must not use TF32.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)

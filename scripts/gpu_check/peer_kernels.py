@@ -4,11 +4,11 @@ import torch.nn.functional as F
 
 aten = torch.ops.aten
 VOCABULARY = 50257
-SIDE = 16  # of the images of cases that say "16x16"
+SIDE = 16  # image edge of cases that say "16x16"
 
 
 class Maker:
-    """Draws operands of one case."""
+    """Draws the operands of one case."""
 
     def __init__(self, rows, cols, dtype, device):
         self.rows, self.cols, self.dtype, self.device = rows, cols, dtype, device
@@ -141,7 +141,7 @@ def batch_norm(is_backward):
 def group_norm(is_backward):
     def make(m):
         x, w, b = m.draw(m.rows, m.cols, SIDE, SIDE), m.draw(m.cols), m.draw(m.cols)
-        groups = m.cols // 8 if m.cols % 8 == 0 else 1  # of 8 channels
+        groups = m.cols // 8 if m.cols % 8 == 0 else 1  # groups of 8 channels
         if not is_backward:
             return (lambda x, w, b: F.group_norm(x, groups, w, b)), (x, w, b)
         with torch.enable_grad():

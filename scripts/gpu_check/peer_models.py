@@ -22,8 +22,8 @@ class Block(nn.Module):
 
 
 class Gpt2(nn.Module):
-    """nn/gpt2.h: the head is the embedding; weights are normal with deviation .02, of the two projections into the
-    residual stream .02 / sqrt(2 layers); biases 0."""
+    """The model of nn/gpt2.h: the head is the embedding. Weights are normal with standard deviation 0.02, those of the
+    two projections into the residual stream 0.02 / sqrt(2 layers); biases are 0."""
 
     def __init__(self, vocabulary, context, width, layers, heads):
         super().__init__()
@@ -62,7 +62,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """torchvision's, with the stem for small images below 64 pixels."""
+    """torchvision's ResNet, with the stem for small images below 64 pixels."""
 
     def __init__(self, blocks, width, classes, small_images):
         super().__init__()
@@ -102,7 +102,7 @@ def published_name(name, blocks):
 
 @torch.no_grad()
 def draw_weights(model, layers, blocks):
-    """As bench/drawn_batch.cpp."""
+    """Sets the weights as bench/drawn_batch.cpp does."""
     for own_name, w in model.named_parameters():
         name = published_name(own_name, blocks)
         if name.endswith("bias"):
@@ -121,7 +121,7 @@ def draw_weights(model, layers, blocks):
 
 
 def mixed(number):
-    """The 32-bit hash of drawn_batch.cpp, of a tensor of i64."""
+    """Applies the 32-bit hash of drawn_batch.cpp to a tensor of i64."""
     mask = 0xFFFFFFFF
     h = ((number & mask) * 2654435761) & mask
     h = ((h ^ (h >> 16)) * 73244475) & mask
@@ -155,7 +155,7 @@ def drawn_images(images, channels, edge, classes, number):
 
 
 class Work:
-    """A training step of one of the models; step() gives the loss, on the device."""
+    """A training step of one of the models; step() returns the loss on the device."""
 
     def __init__(self, options, device):
         self.dtype = {"fp32": None, "fp16": torch.float16, "bf16": torch.bfloat16}[options.precision]
@@ -194,7 +194,7 @@ class Work:
         return loss.detach()
 
     def skipped_steps(self):
-        """At least so many: each skipped step halves the scale (growth begins after 2000)."""
+        """A lower bound: each skipped step halves the scale (growth begins after 2000 steps)."""
         if not self.scaler.is_enabled():
             return 0
         scale, count = self.scaler.get_scale(), 0

@@ -1,6 +1,6 @@
 #!/bin/sh
 # plain.sh HERE [CALL...] [--out DIR] [--device D] [--build DIR] [--seconds N]: the checks of gpu-check that need no
-# Python, one log each. scripts/gpu-check starts it where there is no python3.
+# Python, with one log each. scripts/gpu-check starts it if there is no python3.
 here=$1
 shift
 out=gpu-check-out device=cuda build="" calls="" seconds_of_call=530
@@ -61,7 +61,7 @@ small="" samples=15 steps="--steps 4"
 jobs=$(nproc 2>/dev/null || echo 1)
 [ "$jobs" -le 8 ] || jobs=8
 passed=0 failed=0 skipped=0
-ulimit -c 0  # programs that are ended leave no core
+ulimit -c 0  # a program that is ended leaves no core file
 
 say() { printf '%s\n' "$*" | tee -a "$out/$call.txt"; }
 report() { # STATUS NAME TEXT
@@ -97,8 +97,8 @@ check() { # NAME SECONDS COMMAND...: one log, one line
     *) report failed "$name" "exit $status: $last" ;;
   esac
 }
-# tests STAGE SECONDS GROUP PROGRAMS...: the tests of tests/GROUP, which a build tree has in these programs, in shards
-# at the same time.
+# tests STAGE SECONDS GROUP PROGRAMS...: runs the tests of tests/GROUP, which a build tree has in these programs, in
+# shards at the same time.
 tests() {
   stage=$1 limit=$2 group=$3
   shift 3
@@ -137,7 +137,7 @@ sum() {
   while read -r number; do total=$((total + number)); done
   echo $total
 }
-# Tests compare bits, which repeat with our own kernels alone.
+# Tests compare bits, which repeat only with our own kernels.
 with_provider() { # own|library COMMAND...
   export BINADE_GEMM="$1" BINADE_CONV2D="$1" BINADE_NORM="$1" BINADE_ATTENTION="$1"
   shift
@@ -160,7 +160,7 @@ if ! printf '%s\n' "$doctor" | grep -q "$line"; then
   exit 77
 fi
 mkdir -p "$out" || exit 1
-absent() { # what is not here, a line each
+absent() { # prints what is missing, one per line
   echo "no python3 here: no comparison with PyTorch, no parity cases, no trained models and losses, no NCCL ranks, no profile,"
   echo "  no JSON of the stages and no tables: logs and lines alone"
   [ "$(tool nvcc)" ] || echo "no nvcc here: a kernel that fails cannot be compiled anew on this machine"
@@ -170,7 +170,7 @@ absent() { # what is not here, a line each
 }
 absent
 
-# Each call writes its own file; gpu-check.txt has those of all calls with this --out.
+# Each call writes its own file; gpu-check.txt collects all calls with this --out.
 for call in $calls; do
   end=$(($(date +%s) + seconds_of_call))
   absent >"$out/$call.txt"

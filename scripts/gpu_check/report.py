@@ -8,7 +8,7 @@ import tarfile
 from fast import half_precision
 
 CALLS = ("right", "fast", "why")
-LOG_BYTES = 300_000        # kept of a log in the tar: its begin and its end
+LOG_BYTES = 300_000        # kept of a log in the tar: its start and end
 TAR_BYTES = 10_000_000
 RUN_FILES = (".json", ".jsonl", ".csv", ".md")  # kept of runs/
 
@@ -31,7 +31,7 @@ def commit_of(build, here):
 
 
 def write_json(path, value):
-    """Written beside the file first: a killed check leaves no half of it."""
+    """Writes a temporary file first, so that a killed check leaves no incomplete file."""
     with open(path + ".new", "w") as file:
         json.dump(value, file, indent=1)
     os.replace(path + ".new", path)
@@ -58,7 +58,7 @@ def counts_of(stages):
 
 
 def merged(calls):
-    """One report of all calls. Calls of several commits or devices stay apart: the report says so."""
+    """One report of all calls. Calls of several commits or devices are not merged: the report says so."""
     report = {"calls": list(calls), "missing_calls": [call for call in CALLS if call not in calls], "notes": [],
               "stages": [dict(stage, call=call) for call in calls for stage in calls[call]["stages"]]}
     for key in ("date", "commit", "device", "driver"):
@@ -114,7 +114,7 @@ def write_report(out):
 
 
 def shortened(path, limit):
-    """The bytes of a file, without its middle if it is longer than `limit`."""
+    """The bytes of a file, without the middle part if it is longer than `limit`."""
     with open(path, "rb") as file:
         data = file.read()
     if len(data) <= limit:
@@ -133,7 +133,7 @@ def files_of(out):
 
 
 def write_tar(out, limit=TAR_BYTES):
-    """OUT.tar.gz with all results, at most `limit` bytes: logs are shortened until it fits."""
+    """Writes OUT.tar.gz with all results, at most `limit` bytes: logs are shortened until it fits."""
     import io
     target = out.rstrip(os.sep) + ".tar.gz"
     log_bytes = LOG_BYTES

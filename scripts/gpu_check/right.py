@@ -13,7 +13,7 @@ OP_TABLE_DRIVERS = ("forward", "gradient", "dtype", "repeat", "exact")
 CUDA_TESTS = ("training", "device_runtime", "graphed_step", "trainer", "optimizer_step", "tensor_basics",
               "sequence_training", "precision")
 
-# The checks that are left out without a tool.
+# The checks that are skipped without a tool.
 NEEDS = {
     "torch": "no comparison with PyTorch (stages kernel-speed, steps, losses)",
     "compute-sanitizer": "no memcheck, racecheck and synccheck",
@@ -63,15 +63,15 @@ def conformance(stage):
         raise Failed(f"{result['failed']} of {len(result['checks'])}: {', '.join(names[:5])}")
 
 
-# Tests compare bits, which repeat with our own kernels alone; the vendor's libraries have stages of their own.
-FAMILIES = ("BINADE_GEMM", "BINADE_CONV2D", "BINADE_NORM", "BINADE_ATTENTION")  # that a library has
+# Tests compare bits, which repeat only with our own kernels; the vendor's libraries have stages of their own.
+FAMILIES = ("BINADE_GEMM", "BINADE_CONV2D", "BINADE_NORM", "BINADE_ATTENTION")  # families that a library implements
 OWN = {family: "own" for family in FAMILIES}
 LIBRARY = {family: "library" for family in FAMILIES}
 
 
 def kernel_tests(stage):
     try:
-        return stage.programs.tests("kernels", ["kernels_on_device"])  # of preset emulated
+        return stage.programs.tests("kernels", ["kernels_on_device"])  # of the preset emulated
     except Skipped:
         return stage.programs.tests("kernels", ["kernels_*_test"])
 
@@ -126,7 +126,7 @@ def models(stage):
     if stage.emulated:
         raise Skipped("too slow on the emulated device; the stage runtime trains small models")
     data = stage.options.data
-    # Minimum accuracies on MNIST, and on the images that train_classifier draws if it has no data.
+    # Minimum accuracies on MNIST, and on the images that train_classifier draws without data.
     least = {("cnn", "fp16"): 99.0, ("cnn", "fp32"): 99.0, ("mlp", "fp16"): 97.5, ("mlp", "fp32"): 97.5}
     wrong = []
     for (model, precision), accuracy in least.items():

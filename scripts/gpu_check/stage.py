@@ -39,7 +39,7 @@ class Programs:
         return [path]
 
     def tests(self, group, names):
-        """Commands of the tests of a folder; `names` are those of a build tree."""
+        """The commands for the tests of a folder; `names` are the programs in a build tree."""
         if self.bundle:
             return [[self.bundle, "tests", group, "--gtest_brief=1"]]
         found = [path for name in names for path in sorted(glob.glob(os.path.join(self.bin, name)))
@@ -61,7 +61,7 @@ def find_tool(name):
 
 
 def device_line(device):
-    """A pattern of the doctor's line about this device; number 0 may go without its number."""
+    """A pattern for the doctor's line about this device; the number 0 may be left out."""
     kind, _, number = device.partition(":")
     return rf"^{kind}{'(?::0)?' if number in ('', '0') else ':' + number}\s+(.*compute capability.*)$"
 
@@ -74,7 +74,7 @@ def base_environment(options):
 
 
 def parse_tests(text):
-    """(passed, names of the failed ones) of the output of a GoogleTest program."""
+    """Returns (number passed, names of failed tests) from the output of a GoogleTest program."""
     count = re.findall(r"\[  PASSED  \] (\d+) test", text)
     failed = sorted({name for name in re.findall(r"\[  FAILED  \] ([\w/.]+)", text) if "." in name})
     failed += [f"{name} crashed" for name in re.findall(r"^crashed in (\S+)", text, re.M)]
@@ -82,7 +82,7 @@ def parse_tests(text):
 
 
 def ended(process):
-    """Ends a process and all that it started; its output. A test program says on SIGABRT where it was."""
+    """Ends a process and all that it started, and returns its output. On SIGABRT a test program says where it was."""
     for number, seconds in ((signal.SIGABRT, 2), (signal.SIGKILL, None)):
         try:
             os.killpg(process.pid, number)
@@ -100,7 +100,7 @@ class Stage:
     def __init__(self, name, options, programs, end):
         self.name, self.options, self.programs = name, options, programs
         self.emulated = options.device == "emulated"
-        self.end = end  # by time.monotonic()
+        self.end = end  # in terms of time.monotonic()
         self.figures = {}
         self.detail = ""
         self.lock = threading.Lock()
@@ -115,11 +115,11 @@ class Stage:
             self.log.flush()
 
     def run(self, command, environment=None, check=True, seconds=None):
-        """The output of a command; raises Failed with its last line if it fails, or if its time is over."""
+        """Returns the output of a command; raises Failed with its last line if it fails or runs out of time."""
         left = min(self.left(), seconds or self.left())
         if left <= 0:
             raise Failed(f"no time left for {' '.join(command[-4:])}")
-        # A process group of its own: what a command starts ends with it.
+        # A process group of its own: everything that the command starts ends with it.
         process = subprocess.Popen(command, env={**base_environment(self.options), **(environment or {})},
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    start_new_session=True)
@@ -138,7 +138,7 @@ class Stage:
         return text
 
     def run_all(self, works):
-        """Outputs of (command, environment), --jobs at a time; a command that failed gives a Failed."""
+        """Runs (command, environment) pairs, --jobs at a time, and returns outputs; Failed if one fails."""
         def one(work):
             try:
                 return self.run(work[0], work[1], check=False)
@@ -148,7 +148,7 @@ class Stage:
             return list(pool.map(one, works))
 
     def run_tests(self, commands, environment=None):
-        """Test programs, each cut into --jobs shards."""
+        """Runs test programs, each in --jobs shards."""
         jobs = self.options.jobs
         shards = [{"GTEST_TOTAL_SHARDS": str(jobs), "GTEST_SHARD_INDEX": str(i)} for i in range(jobs)]
         works = [(command, shard) for command in commands for shard in shards]

@@ -7,7 +7,7 @@ import re
 from fast import kernel_rows
 from stage import Failed, Skipped, find_tool
 
-# Every so many-th kernel test, and a small step of each model: sanitizers make kernels 10 to 100 times slower.
+# Every n-th kernel test, and a small step of each model: sanitizers make kernels 10 to 100 times slower.
 SHARDS = {"memcheck": 24, "racecheck": 48, "synccheck": 24}
 SMALL_STEPS = (
     ["--model", "gpt2", "--batch", "2", "--tokens", "48", "--layers", "1", "--width", "64", "--heads", "1",
@@ -51,7 +51,7 @@ def sanitizer(stage, tool):
         try:
             text = stage.run([program, "--tool", tool, "--error-exitcode", "9", "--print-limit", "20", *command],
                              environment, check=False)
-        except Failed:  # out of time: what was found before counts
+        except Failed:  # out of time: earlier findings still count
             late += 1
             continue
         found = re.search(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard", text)
@@ -93,7 +93,7 @@ def hottest(out):
 
 
 def parse_profile(text):
-    """Rows of `ncu --csv --page details`: one per kernel launched, with METRICS."""
+    """Parses `ncu --csv --page details`: one row per launch, with METRICS."""
     lines = text.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if begin is None:
@@ -119,7 +119,7 @@ def profile(stage):
             case["kernel"], "--rows", str(case["rows"]), "--cols", str(case["cols"]), "--dtype", "f16", "--provider",
             "own", "--device", stage.options.device]
         try:
-            # The first launches draw the operands.
+            # The first launches draw the operands, so they are skipped.
             text = stage.run([program, "--clock-control", "none", "--csv", "--page", "details", "--launch-skip", "12",
                               "--launch-count", "3", "--kill", "yes", "--section", "SpeedOfLight", "--section",
                               "MemoryWorkloadAnalysis", "--section", "Occupancy", "--section", "LaunchStats",

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Worker:
-    """A process that answers each line with one JSON object."""
+    """A process that answers each line of input with one JSON object."""
 
     def __init__(self, stage, command, environment=None):
         self.stage, self.command = stage, command
@@ -25,7 +25,7 @@ class Worker:
         self.process = subprocess.Popen(
             command, env={**base_environment(stage.options), **(environment or {})}, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
-        self.last = ""  # line that is no answer
+        self.last = ""  # last line that was no answer
         self.threads = [threading.Thread(target=self._read, args=(pipe, pipe is self.process.stdout), daemon=True)
                         for pipe in (self.process.stdout, self.process.stderr)]
         for thread in self.threads:
@@ -42,7 +42,7 @@ class Worker:
             self.answers.put(None)
 
     def answer(self, seconds=None):
-        """The next object; raises Failed if there is none in time, or if it has an error."""
+        """Returns the next object; raises Failed if none arrives in time, or if it is an error."""
         left = min(self.stage.left(), seconds or self.stage.left())
         try:
             line = self.answers.get(timeout=max(left, 0.01))
@@ -50,7 +50,7 @@ class Worker:
             raise Failed(f"no answer in {left:.0f} s")
         if line is None:
             self.answers.put(None)
-            self.threads[1].join(2)  # what it wrote to stderr tells why
+            self.threads[1].join(2)  # its stderr explains the failure
             raise Failed(f"ended: {self.last or 'no output'}"[:300])
         answer = json.loads(line)
         if "error" in answer:
@@ -62,7 +62,7 @@ class Worker:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
         except OSError:
-            pass  # the end of its output tells why
+            pass  # the end of its output explains the failure
         return self.answer(seconds)
 
     def finish(self, seconds=60):
@@ -88,7 +88,7 @@ class Worker:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             try:
                 pipe.close()
-            except OSError:  # what was written to it has no reader
+            except OSError:  # the process has closed its input
                 pass
 
 
@@ -105,7 +105,7 @@ def python_of_peer(given):
 
 
 def why_no_torch(given):
-    """Empty if the peer's Python has PyTorch."""
+    """The reason why PyTorch cannot be used; empty if the peer's Python has it."""
     try:
         done = subprocess.run([python_of_peer(given), "-c", "import torch; print(torch.__version__)"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
@@ -115,8 +115,8 @@ def why_no_torch(given):
 
 
 def take_turns(works, rounds, end):
-    """Samples of each of `works`, {name: function that gives seconds}, in turn; {name: list}. A work that fails is
-    left out from then on. At least one round, more while there is time."""
+    """Takes samples of `works`, {name: function that returns seconds}, in turn, and returns {name: list}. Failed work
+    is left out of later rounds. There is at least one round, and more while there is time."""
     samples = {name: [] for name in works}
     failed = {}
     for number in range(rounds):
@@ -134,7 +134,7 @@ def take_turns(works, rounds, end):
 
 
 def median_ratio(peer, ours):
-    """Of the times in the same rounds: above 1 means that ours is faster."""
+    """The median ratio of times in the same rounds: above 1, ours is faster."""
     if not peer or not ours:
         return None
     return round(statistics.median(p / o for p, o in zip(peer, ours)), 3)
