@@ -1,5 +1,5 @@
-// Dropout of attention weights: against the reference with the same random numbers, and against the
-// kernel dropout on the whole matrix.
+// Compares dropout of attention weights with a reference that uses the same random numbers, and
+// with the dropout kernel applied to the whole matrix.
 #include <binade/kernels/random/random.h>
 #include <tests/kernels/attention/attention_problem.h>
 
@@ -20,7 +20,7 @@ TEST(AttentionDropout, MatchesReference) {
   }
 }
 
-// With one-hot values the result is the matrix of weights.
+// If the values are one-hot vectors, the output is the matrix of weights.
 TEST(AttentionDropout, DropsWhatDropoutDrops) {
   for (DType dtype : floating_dtypes()) {
     for (int64_t keys : {37, 64}) {

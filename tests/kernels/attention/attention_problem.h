@@ -1,4 +1,4 @@
-// Operands of all kinds of attention, and their results in f64, computed with the whole score
+// Operands for all kinds of attention, and the results in f64, computed with the whole score
 // matrix.
 #pragma once
 #include <binade/kernels/attention/attention.h>
@@ -20,7 +20,7 @@ struct AttentionCase {
   Sizes n;
   Mask mask = Mask::none;
   bool causal = false;
-  bool model_order = false;  // heads inside of lengths, with a gap
+  bool model_order = false;  // heads are inside lengths in memory, with a gap
   double scale = 0.4;
   double dropout = 0;
 };
@@ -47,7 +47,7 @@ struct Expected {
   Values out, lse, dq, dk, dv, dmask;
 };
 
-// One head at a time, with the whole matrix of scores.
+// Computes one head at a time with its whole matrix of scores.
 class Reference {
  public:
   Reference(const AttentionCase& c, Values q, Values k, Values v, Values mask, Values dout)
@@ -153,7 +153,7 @@ struct Problem {
     }
     return values;
   }
-  // The second query of each head sees nothing.
+  // The mask: the second query of each head sees no key.
   std::vector<unsigned char> keep() const {
     std::vector<unsigned char> values(count(mask_sizes));
     for (size_t i = 0; i < values.size(); ++i) {

@@ -1,5 +1,5 @@
-// Attention against a plain f64 reference: every dtype, lengths and head sizes around the tiles,
-// masks of both kinds, causal with different lengths, views in the order of models.
+// Compares attention with a plain f64 reference: every dtype, lengths and head sizes around the
+// tiles, masks of both kinds, causal with different lengths, views in the memory order of models.
 #include <tests/kernels/attention/attention_problem.h>
 
 namespace binade::kernels::attention_test {
@@ -23,7 +23,7 @@ TEST(Attention, MatchesReferenceAroundTiles) {
     check_case({{1, 1, 67, 131, 24, 8}, Mask::add, false, true}, dtype);
     check_case({{1, 2, 65, 64, 8, 8}, Mask::none, true, true}, dtype);
     check_case({{1, 1, 3, 34, 66, 65}}, dtype);  // wider than one chunk of columns
-    check_case({{1, 1, 2, 5, 130, 7}}, dtype);   // wider than the tensor cores take
+    check_case({{1, 1, 2, 5, 130, 7}}, dtype);   // wider than tensor-core tiles allow
     check_case({{1, 1, 2, 3, 7, 140}}, dtype);
     check_case({{1, 1, 140, 3, 4, 4}, Mask::keep}, dtype);
   }
@@ -39,7 +39,7 @@ TEST(Attention, LongHeadsOnTheCpu) {
   }
 }
 
-// A mask that repeats over batch or heads: its gradient is the sum over them.
+// The gradient of a mask that is broadcast over batch or heads is the sum over them.
 TEST(Attention, SumsTheGradientOfARepeatedMask) {
   for (DType dtype : floating_dtypes()) {
     Problem run{{{2, 3, 5, 6, 4, 4}, Mask::add}, dtype};

@@ -1,4 +1,4 @@
-// The limits of control groups, on planted files of both versions.
+// Tests the limits of control groups with planted files of both versions.
 #include <binade/kernels/base/control_group.h>
 #include <binade/kernels/base/parallel.h>
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(ControlGroup, VersionOne) {
   EXPECT_EQ(memory[0].version, 1);
 }
 
-// Docker without namespaces of groups: the path is the host's, and its own group is mounted.
+// In Docker without cgroup namespaces the path is the host's, and the container's group is mounted.
 TEST(ControlGroup, TheGroupOfAContainerIsMountedAsTheRoot) {
   PlantedGroups machine;
   machine.mount("cpu", "/docker/4f", "cgroup cgroup rw,cpu");
@@ -147,7 +147,7 @@ TEST(ControlGroup, Words) {
             "2 of 64: the limit of 1.5 CPUs in /g/cpu.max");
 }
 
-// The cores of this machine: those of the mask, and threads() follows.
+// The usable cores are those of the affinity mask, and threads() follows.
 TEST(ControlGroup, UsableCoresOfThisProcess) {
   cpu_set_t mask;
   ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);

@@ -1,5 +1,5 @@
-// half and bfloat16: every bit pattern, ties, subnormals, overflow, and conversion from double.
-// BINADE_LONG in the environment asks for conversions of every float.
+// Tests half and bfloat16: every bit pattern, ties, subnormals, overflow, and conversion from
+// double. If BINADE_LONG is set, conversions of every float are tested.
 #include <binade/kernels/base/half.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace binade::half_test {
 namespace {
 
-// The correctly rounded value by arithmetic: exact scaling, then std::nearbyint (ties to even).
+// Computes the correctly rounded value by exact scaling and std::nearbyint (ties to even).
 double rounded(double x, int digits, int least_exponent, double largest) {
   if (!std::isfinite(x) || x == 0) {
     return x;
@@ -68,7 +68,7 @@ TEST(Half, MidpointsOfAllNeighboursRoundToEven) {
     ASSERT_EQ(half(static_cast<float>(middle)).bits, even);
     ASSERT_EQ(half(middle).bits, even);
     ASSERT_EQ(half(-middle).bits, even | 0x8000);
-    // One double step to either side decides; going through float would lose it.
+    // The next double on either side rounds that way; a detour through float would lose it.
     ASSERT_EQ(half(std::nextafter(middle, 0.0)).bits, bits);
     ASSERT_EQ(half(std::nextafter(middle, 1e9)).bits, bits + 1);
     ASSERT_EQ(half(std::nextafterf(static_cast<float>(middle), 0.0f)).bits, bits);
@@ -110,7 +110,7 @@ TEST(Half, SmallestValues) {
   EXPECT_EQ(half(-0.0f).bits, 0x8000);
 }
 
-// The distance of the floats to try.
+// The step between the floats to try.
 uint64_t stride(uint64_t usual) { return std::getenv("BINADE_LONG") ? 1 : usual; }
 
 // Rounds the bits of a float to 16, ties to even.

@@ -1,4 +1,4 @@
-// BINADE_FORCE_ISA narrows the instruction set, never widens it.
+// BINADE_FORCE_ISA can narrow the instruction set but not widen it.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/forced_isa_internal.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The mode: its names, its scope, and that the default is fast.
+// Tests the names and the scope of the mode, and that the default is fast.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/math_mode.h>
 #include <gtest/gtest.h>

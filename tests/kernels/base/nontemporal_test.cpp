@@ -1,5 +1,5 @@
-// Results of at least kNontemporalBytes are stored past the caches. They have the same bits as when
-// the work is done in halves, which are below the limit; at odd addresses and counts, and in place.
+// Results of at least kNontemporalBytes bypass the caches. They must have the same bits as the same
+// work in halves below the limit, at odd addresses and counts, and in place.
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/norm/layer_norm.h>
@@ -24,7 +24,7 @@ std::vector<float> ramp(int64_t count) {
   return x;
 }
 
-// Runs work(first, count) on all and on two parts, into memory of `bytes` per item.
+// Runs work(first, count) at once and in two parts, on memory of `bytes` per item.
 void expect_same(int64_t items, int64_t bytes,
                  const std::function<void(std::byte* y, int64_t first, int64_t count)>& work) {
   ASSERT_GE(items * bytes, kNontemporalBytes);
@@ -41,7 +41,7 @@ TEST(Nontemporal, PointwiseAtOddAddresses) {
   const int64_t count = kFloats + 1037;
   std::vector<float> a = ramp(count + 1), memory(static_cast<size_t>(count) + 3);
   expect_same(count, 4, [&](std::byte* y, int64_t first, int64_t n) {
-    float* target = memory.data() + 3;  // 4 bytes off the lines
+    float* target = memory.data() + 3;  // 4 bytes off the cache lines
     binary_forward({.op = Binary::mul,
                     .a = view_of(a.data() + first, DType::f32, {n}),
                     .b = view_of(a.data() + first + 1, DType::f32, {n}),

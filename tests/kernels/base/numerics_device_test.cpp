@@ -1,5 +1,5 @@
-// The numerics of the device: in the preset gpu-numerics those of a GPU, else those of the host.
-// Other tests must pass with both; this one tells which of them they met.
+// Tests the numerics of the device: those of a GPU in the preset gpu-numerics, else those of the
+// host. Other tests must pass with both; this one tells which is in use.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(DeviceNumerics, NanOfSixteenBitsIsOneValueOnAGpu) {
   }
 }
 
-// -(1 + 2u) + (1 + u)^2, u = 2^-12: u^2 if the product and the sum are rounded once, else 0.
+// Computes -(1 + 2u) + (1 + u)^2 with u = 2^-12: u^2 with a fused multiply-add, else 0.
 TEST(DeviceNumerics, ProductsAndSumsAreContractedOnAGpu) {
   if (test_device().kind != Device::kEmulated) {
     GTEST_SKIP() << "about the emulated device";

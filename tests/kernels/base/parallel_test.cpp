@@ -45,7 +45,7 @@ TEST(ParallelFor, UsesSeveralThreads) {
   Threads scope(2);
   std::atomic<int> inside{0};
   std::atomic<bool> met{false};
-  parallel_for(2, 1, [&](int64_t, int64_t) {  // each part waits for the other
+  parallel_for(2, 1, [&](int64_t, int64_t) {  // each part waits until the other has started
     ++inside;
     for (int i = 0; i < 20000 && inside < 2; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -55,7 +55,7 @@ TEST(ParallelFor, UsesSeveralThreads) {
   EXPECT_TRUE(met);
 }
 
-// The threads that run each of 8 parts if two threads are equally fast.
+// Returns the thread of each of 8 parts when two threads are equally fast.
 std::vector<std::thread::id> threads_of_parts() {
   std::vector<std::thread::id> ids(8);
   std::atomic<int> begun{0};
@@ -74,7 +74,7 @@ TEST(ParallelFor, NeighbouringPartsAreOneThreads) {
   Threads scope(2);
   const std::thread::id here = std::this_thread::get_id();
   bool seen = false;
-  for (int round = 0; round < 20 && !seen; ++round) {  // one that is late may upset a round
+  for (int round = 0; round < 20 && !seen; ++round) {  // a thread that is late may disturb a round
     const std::vector<std::thread::id> ids = threads_of_parts();
     const std::thread::id other = ids[7];
     seen = other != here && ids == std::vector{here, here, here, here, other, other, other, other};
@@ -136,7 +136,7 @@ TEST(ParallelFor, CallersOnSeveralThreads) {
   EXPECT_EQ(sums, std::vector<int64_t>(4, int64_t(500) * 257 * 256 / 2));
 }
 
-// The threads of the pool are the parent's: the child starts its own.
+// The threads of the pool belong to the parent, so the child starts its own.
 TEST(ParallelFor, AForkedChildHasThreads) {
   if (testing::kThreadSanitizer) {
     GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";

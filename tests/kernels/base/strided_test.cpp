@@ -1,5 +1,5 @@
-// StridedLoop: merging of dimensions, and tiles that cover every element exactly once.
-// StridedIndex: addresses of elements by number, with fast and with 64-bit divisions.
+// Tests that StridedLoop merges dimensions and covers every element exactly once with its tiles,
+// and that StridedIndex finds elements by number with fast and with 64-bit divisions.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The provider "auto": problems are timed once, and a file keeps the table.
+// Tests the provider "auto": each problem is timed once, and a file keeps the table.
 #include <binade/kernels/base/tuning.h>
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>
@@ -33,7 +33,7 @@ TEST_F(Tuning, AProductIsTimedOnceAndRight) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
-  set_tuning_file(path_);  // else nothing is timed on the emulated device
+  set_tuning_file(path_);  // without a file the emulated device times nothing
   set_gemm_provider("auto");
   run({17, 33, 40});
   ASSERT_EQ(tuning_table().size(), 1u);
@@ -65,14 +65,14 @@ TEST_F(Tuning, TheTableSaysWhyAndHopelessVariantsAreNotTimed) {
   std::string line;
   std::getline(file, line);
   EXPECT_EQ(line, entry.problem + "\t" + entry.choice + "\t" + entry.reason);
-  set_tuning_file(path_);  // read again
+  set_tuning_file(path_);  // read the file again
   ASSERT_EQ(tuning_table().size(), 1u);
   EXPECT_EQ(tuning_table()[0].reason, entry.reason);
   EXPECT_EQ(tuning_table()[0].choice, entry.choice);
 }
 
-// The choice is the default, and without a file the emulated device, whose times mean nothing, runs
-// own kernels.
+// "auto" is the default. Without a file the emulated device, whose times mean nothing, runs own
+// kernels.
 TEST_F(Tuning, NothingIsTimedOnTheEmulatedDeviceWithoutAFile) {
   if (test_device().kind != Device::kEmulated) {
     GTEST_SKIP() << "the device's times mean something";
@@ -86,7 +86,7 @@ TEST_F(Tuning, AnUnknownChoiceIsTimedAnew) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
-  set_tuning_file(path_);  // else nothing is timed on the emulated device
+  set_tuning_file(path_);  // without a file the emulated device times nothing
   set_gemm_provider("auto");
   run({5, 6, 7});
   const std::string problem = tuning_table().at(0).problem;
@@ -99,7 +99,7 @@ TEST_F(Tuning, TheThreeDirectionsOfAConvolutionAreThreeProblems) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
-  set_tuning_file(path_);  // else nothing is timed on the emulated device
+  set_tuning_file(path_);  // without a file the emulated device times nothing
   set_conv2d_provider("auto");
   const Values values = random_values(2 * 8 * 5 * 5, 1);
   StridedArray x = make_array(DType::f32, {2, 8, 5, 5}, values);

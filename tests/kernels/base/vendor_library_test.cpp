@@ -1,4 +1,4 @@
-// Where libraries of the vendor are looked for, in which order, and what an error says.
+// Tests where vendor libraries are looked for, in which order, and what an error says.
 #include <binade/kernels/base/vendor_library.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace files = std::filesystem;
 constexpr VendorLibrary kLibrary{"Example", "libbinade_example.so.7", "BINADE_EXAMPLE_LIBRARY",
                                  "the example"};
 
-// Variables of the environment and a folder for the time of a test.
+// Sets environment variables and makes a folder for one test.
 class VendorLibraryTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class VendorLibraryTest : public testing::Test {
     files::remove_all(root_);
   }
 
-  // A file with this content, or a link to `target`.
+  // Makes a file that is no library, or a link to `target`.
   std::string make(const std::string& path, const std::string& target = "") const {
     const files::path file = root_ / path;
     files::create_directories(file.parent_path());
@@ -80,7 +80,7 @@ TEST_F(VendorLibraryTest, PlacesComeInOrder) {
   make("second/nvidia/other/lib/libother.so");
   setenv("VIRTUAL_ENV", folder("venv").c_str(), 1);
   setenv("CUDA_HOME", folder("toolkit").c_str(), 1);
-  setenv("CUDA_PATH", folder("toolkit").c_str(), 1);  // the same, once
+  setenv("CUDA_PATH", folder("toolkit").c_str(), 1);  // the same folder must be listed once
   setenv("BINADE_LIBRARY_PREFIX", (folder("first") + "::" + folder("second")).c_str(), 1);
   const std::vector<std::string> expected{first, second, home, target, file, wheel};
   EXPECT_EQ(library_files(kLibrary, LibraryPlaces::all), expected);
@@ -113,7 +113,7 @@ TEST_F(VendorLibraryTest, TheNamesCarryTheInterface) {
   EXPECT_STREQ(kNccl.file, "libnccl.so.2");
 }
 
-// The file of a library of the system.
+// Returns the file of a system library.
 std::string file_of(const char* name) {
   void* handle = dlopen(name, RTLD_NOW);
   const link_map* map = nullptr;

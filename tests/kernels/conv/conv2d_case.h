@@ -1,5 +1,5 @@
-// One convolution in its three directions against a naive loop in double: exact on integers, within
-// the rounding bound on random data.
+// Compares one convolution in its three directions with a naive loop in double: exact on integers,
+// within the rounding bound on random data.
 #pragma once
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/conv/conv2d.h>
@@ -54,7 +54,7 @@ struct Conv2dReference {
   std::vector<double> sum, magnitude;
 };
 
-// Calls f(image, o, c, h, w, p, q, r, s, c within group) for every multiplication.
+// Calls f(image, o, c, h, w, p, q, r, s, c within group) for every product.
 template <class F>
 void each_product(const ConvCase& k, F&& f) {
   const Conv2dGeometry& g = k.geometry;
@@ -160,7 +160,7 @@ inline Conv2dGeometry geometry(int64_t stride, int64_t padding, int64_t dilation
 
 inline bool on_device() { return !test_device().is_cpu(); }
 
-// bf16 on the CPU also as products of pairs (gemm_pairs_internal.h), where those run.
+// Runs bf16 on the CPU also in pairs (gemm_pairs_internal.h) if the processor multiplies pairs.
 inline void run(const ConvCase& k) {
   run(k, MathMode::precise);
   if (k.dtype == DType::bf16 && !on_device()) {

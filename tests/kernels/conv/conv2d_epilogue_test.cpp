@@ -1,5 +1,5 @@
-// A convolution whose epilogue has scale, bias, residual and relu, against the plain convolution
-// followed by these in double precision: direct and Winograd, blocks and panels.
+// Compares a convolution with scale, bias, residual and relu in its epilogue with the plain
+// convolution followed by these in double precision: direct and Winograd, blocks and panels.
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>
 #include <tests/kernels/support/array_values.h>
@@ -87,7 +87,7 @@ TEST_F(Conv2dEpilogue, Direct) {
   check({3, 6, 8, 9, 40, 3, 2}, "own:direct");
   check({2, 12, 6, 5, 33, 1, 2}, "own:direct");
   check({2, 6, 7, 7, 15, 3, 1, 3}, "own:direct");
-  check({17, 8, 4, 4, 35}, "own:direct");  // rows of tiles are images
+  check({17, 8, 4, 4, 35}, "own:direct");  // each row of tiles is an image
 }
 
 TEST_F(Conv2dEpilogue, Grouped) {

@@ -1,5 +1,5 @@
-// Convolutions with a weight that the caller keeps packed: the same bits as without, by the direct
-// kernel and by Winograd, which read the same packing.
+// Convolutions with a weight that the caller keeps packed have the same bits as without, for the
+// direct kernel and for Winograd, which read the same packing.
 #include <tests/kernels/conv/conv2d_case.h>
 
 namespace binade::kernels::conv2d_packing_test {
@@ -34,7 +34,7 @@ struct Packed {
   DType dtype = DType::f32;
 };
 
-// Runs the case by a provider with and without the packing, and compares the bytes.
+// Runs the case with and without the packing and compares the bytes.
 void expect_same(const Packed& c, const char* provider, StridedArray& w, OnePacking& packing) {
   set_conv2d_provider(provider);
   StridedArray x(c.dtype, {c.n, c.c, c.side, c.side}, kChannelsLast),
@@ -86,7 +86,7 @@ TEST_F(Conv2dPacking, DirectKernelHasTheSameBits) {
   }
 }
 
-// Blocks of tiles, and panels of a weight that is larger than the tiles.
+// Covers blocks of tiles, and panels of a weight that is larger than the tiles.
 TEST_F(Conv2dPacking, WinogradHasTheSameBits) {
   for (const Packed& c : {Packed{4, 20, 48, 16, 3}, Packed{1, 150, 80, 8, 3},
                           Packed{1, 64, 64, 12, 3}, Packed{2, 33, 16, 9, 3}}) {

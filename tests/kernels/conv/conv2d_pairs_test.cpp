@@ -1,11 +1,11 @@
-// Convolutions of bf16 where the processor multiplies pairs of channels, or of images
-// for the gradient of the weight (kernels/gemm/gemm_pairs_internal.h).
+// Tests bf16 convolutions on processors that multiply pairs of channels, or of images for the
+// gradient of the weight (kernels/gemm/gemm_pairs_internal.h).
 #include <tests/kernels/conv/conv2d_case.h>
 
 namespace binade::kernels::conv2d_pairs_test {
 namespace {
 
-// Channels that are whole pairs in one direction or both, and pixels that do not start with a pair.
+// Covers channels in whole pairs in one direction or both, and pixels that start inside a pair.
 TEST(Conv2dPairs, EveryParityOfChannelsAndPixels) {
   if (on_device()) {
     GTEST_SKIP() << "pairs are the CPU's";
@@ -32,8 +32,8 @@ TEST(Conv2dPairs, EveryParityOfChannelsAndPixels) {
   }
 }
 
-// Runs of about 16 pairs of channels, which AMX multiplies at once, and tiles of about 16 and 32
-// pixels.
+// Covers runs of about 16 pairs of channels, which AMX multiplies at once, and tiles of about 16
+// and 32 pixels.
 TEST(Conv2dPairs, RunsAndRowsAboutTiles) {
   if (on_device()) {
     GTEST_SKIP() << "pairs are the CPU's";

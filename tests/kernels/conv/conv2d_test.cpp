@@ -1,12 +1,12 @@
-// conv2d in its three directions against a naive double-precision loop: exact on integers, within
-// the rounding bound on random data; strides, padding, dilation, groups, layouts, dtypes,
-// instruction sets and thread counts; every variant of a device.
+// Compares conv2d in its three directions with a naive double-precision loop, exactly on integers
+// and within the rounding bound on random data: strides, padding, dilation, groups, layouts,
+// dtypes, instruction sets and thread counts, and every variant of a device.
 #include <tests/kernels/conv/conv2d_case.h>
 
 namespace binade::kernels::conv2d_test {
 namespace {
 
-// Large sizes are for the threads of a CPU; kernels executed by the host get smaller ones.
+// Large sizes exercise the threads of a CPU; kernels executed on the host get smaller ones.
 int64_t scaled(int64_t cpu, int64_t device) { return on_device() ? device : cpu; }
 
 TEST(Conv2d, ExactOnIntegersAtManyShapes) {
@@ -43,7 +43,7 @@ TEST(Conv2d, EveryDTypeAndLayout) {
       for (const auto& w : {kChannelsLast, kPlain, kOdd}) {
         for (const auto& y : {kChannelsLast, kPlain, kOdd}) {
           if (on_device() && dtype != DType::f16 && (x != w || w != y)) {
-            continue;  // a layout is packed alike in every dtype there
+            continue;  // packing a layout works alike in every dtype there
           }
           run({2, 5, 6, 7, 19, 3, 3, geometry(1, 1), dtype, false, true, true, x, w, y, 3});
           run({2, 4, 6, 7, 6, 3, 2, geometry(2, 0, 1, 2), dtype, true, true, false, x, w, y});
@@ -75,7 +75,7 @@ TEST(Conv2d, EmptyImagesAndChannels) {
 }
 
 // Gradients of images that are computed as a product and a sum: a small dy, few channels, taps of
-// dx without a pixel of dy, dx with rows and columns that no tap reaches.
+// dx without a pixel of dy, and rows and columns of dx that no tap reaches.
 TEST(Conv2d, ScatteredProducts) {
   for (const DType dtype : kDTypes) {
     for (const auto& [x, w] :
@@ -153,7 +153,7 @@ TEST(Conv2d, PixelsWithGaps) {
   }
 }
 
-// Also if the pixels of the weight gradient are split over blocks.
+// Also tests that the split of the weight gradient's pixels over blocks repeats.
 TEST(Conv2d, RepeatsBitForBit) {
   for (const DType dtype : {DType::f32, DType::f16}) {
     std::vector<std::vector<std::byte>> first;
@@ -189,7 +189,7 @@ TEST(Conv2d, ProviderNames) {
   };
   EXPECT_EQ(message("library"), "");
   EXPECT_NE(message("own:fft").find("expected one of own, own:direct"), std::string::npos);
-  EXPECT_EQ(conv2d_provider(), "library");  // the last one that was taken
+  EXPECT_EQ(conv2d_provider(), "library");  // the last provider that was accepted
   set_conv2d_provider("own");
 }
 

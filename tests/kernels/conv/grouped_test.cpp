@@ -1,6 +1,6 @@
-// Grouped convolution on the CPU (kernels/conv/grouped_internal.h) in its three directions against
-// a naive loop in double: every number of channels in a group, also where inputs and outputs
-// differ, and every geometry, layout and dtype; its epilogue; NaN; bits at any thread count.
+// Compares grouped convolution on the CPU (kernels/conv/grouped_internal.h) with a naive loop in
+// double in its three directions: every number of channels per group, also if inputs and outputs
+// differ, every geometry, layout and dtype; its epilogue; NaN; bits at any thread count.
 #include <binade/kernels/conv/grouped_internal.h>
 #include <tests/kernels/conv/conv2d_case.h>
 #include <tests/kernels/support/array_values.h>
@@ -17,7 +17,7 @@ class GroupedConvolution : public testing::Test {
   }
 };
 
-// A convolution of `groups` groups with a channels in and b channels out each.
+// Makes a case with `groups` groups of a input channels and b output channels.
 ConvCase grouped(int64_t groups, int64_t a, int64_t b, Conv2dGeometry g = geometry(1, 1)) {
   g.groups = groups;
   return {2, groups * a, 9, 11, groups * b, 3, 3, g, DType::f32, true, true};
@@ -108,8 +108,8 @@ TEST_F(GroupedConvolution, EveryDTypeAndLayout) {
   }
 }
 
-// The rule depends on the channels and the instruction set; it takes groups that leave most of a
-// vector empty in products of single groups.
+// The rule depends on the channels and the instruction set; it takes groups that would leave most
+// of a vector empty if each group were a product.
 TEST_F(GroupedConvolution, RunsWhereItsVectorsAreFuller) {
   const auto pays = [](int64_t groups, int64_t a, int64_t b) {
     return grouped_pays(grouped_lanes(DType::f32, groups, a, b));
@@ -124,7 +124,7 @@ TEST_F(GroupedConvolution, RunsWhereItsVectorsAreFuller) {
   EXPECT_EQ(pays(32, 4, 4), isa() >= Isa::avx2);
 }
 
-// A NaN reaches exactly the outputs whose windows hold it: not other groups, lanes or pixels.
+// A NaN reaches exactly the outputs whose windows contain it: no other groups, lanes or pixels.
 TEST_F(GroupedConvolution, NaNStaysInItsGroup) {
   for (const int64_t channels : {1, 2, 3, 4, 7, 8}) {
     const int64_t groups = 9, at = 4 * channels + channels / 2;
@@ -185,7 +185,7 @@ TEST_F(GroupedConvolution, SameBitsAtAnyThreadCount) {
   }
 }
 
-// A pixel at the side of an image and one inside it, or in another tile, have the same bits if they
+// A pixel at the edge of an image and one inside it, or in another tile, have the same bits if they
 // read the same numbers.
 TEST_F(GroupedConvolution, BitsDoNotDependOnTheTile) {
   for (const int64_t channels : {1, 2, 3, 4, 8}) {

@@ -1,11 +1,11 @@
-// Pooling over a grid of geometries: inputs smaller than the window, windows that hold only
+// Tests pooling over a grid of geometries: inputs smaller than the window, windows that hold only
 // padding, large windows.
 #include <tests/kernels/conv/pool2d_case.h>
 
 namespace binade::kernels::pool2d_grid_test {
 namespace {
 
-// PyTorch's rule in floating point.
+// Computes the number of windows by PyTorch's rule in floating point.
 int64_t windows(int64_t in, const Pool2dGeometry& g, int i) {
   const double room = double(in + 2 * g.padding[i] - g.dilation[i] * (g.kernel[i] - 1) - 1);
   const double stride = double(g.stride[i]);
@@ -14,8 +14,8 @@ int64_t windows(int64_t in, const Pool2dGeometry& g, int i) {
   return static_cast<int64_t>(out) - (in_padding ? 1 : 0);
 }
 
-// Calls f(geometry) for all of a grid: one dimension goes through it, the other through its
-// neighbours.
+// Calls f(geometry) for a grid of geometries: one dimension takes all values, the other those of a
+// neighbour.
 void for_geometries(const std::function<void(const Pool2dGeometry&)>& f) {
   for (int64_t kernel : {1, 2, 3, 5, 8}) {
     for (int64_t stride : {1, 2, 3, 9}) {
@@ -85,7 +85,7 @@ TEST(Pool2dGrid, LargeWindows) {
   check_average({DType::f32, {1, 5, 20, 19}, g, rows});
 }
 
-// The time does not grow with the taps that lie in the padding.
+// The time must not grow with the number of taps in the padding.
 TEST(Pool2dGrid, HugeWindowsOfASmallInput) {
   const int64_t huge = (int64_t{1} << 31) - 1;
   const Pool2dCase c{DType::f32,

@@ -1,4 +1,4 @@
-// Pooling against naive f64 references that scatter, where the kernels gather.
+// Compares pooling with naive f64 references, which scatter where the kernels gather.
 #include <tests/kernels/conv/pool2d_case.h>
 
 namespace binade::kernels::pool2d_test {
@@ -51,7 +51,7 @@ TEST(Pool2d, MatchesReferenceForAllLayoutsAndDTypes) {
       for (const Pool2dGeometry& geometry : kGeometries) {
         for (int64_t channels : {5, 16, 35}) {
           if (channels == 35 && !test_device().is_cpu()) {
-            continue;  // one vector and one odd number of channels are what differs there
+            continue;  // whole vectors and an odd number are enough there
           }
           const Pool2dCase c{dtype, {2, channels, 7, 8}, geometry, layout};
           check_max(c);
@@ -74,7 +74,7 @@ TEST(Pool2d, DilatedMax) {
       check_max({dtype, {2, 17, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
       check_max({dtype, {2, 8, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
     }
-    for (const auto& [rows, cols] : {std::pair{1, 3}, {3, 1}}) {  // of one dimension alone
+    for (const auto& [rows, cols] : {std::pair{1, 3}, {3, 1}}) {  // windows of one dimension only
       const Pool2dGeometry g{
           .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {rows, cols}};
       check_max({dtype, {1, 3, 6, 7}, g, {"row-major", {}, 0}});
@@ -96,8 +96,8 @@ TEST(Pool2d, AdaptiveAverage) {
   }
 }
 
-// Channels-last memory that vectors cannot access: an odd first address, and pixels that are wider
-// than their channels.
+// Channels-last memory that does not allow vectors: an odd first address, and pixels wider than
+// their channels.
 TEST(Pool2d, MisalignedChannelsLast) {
   const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
   for (DType dtype : floating_dtypes()) {
@@ -149,7 +149,7 @@ struct Windows {
   bool ceil_mode = false;
 };
 
-// Number of windows over `in` elements, of the height and of the width.
+// Returns the number of windows over `in` elements; height and width must agree.
 int64_t output_size(int64_t in, const Windows& w) {
   const auto along = [&](int axis) {
     Pool2dGeometry g{.ceil_mode = w.ceil_mode};
@@ -172,7 +172,7 @@ TEST(Pool2d, OutputSize) {
   EXPECT_EQ(output_size(9, {.kernel = 3, .stride = 1, .padding = 1, .dilation = 2}), 7);
   EXPECT_EQ(output_size(1, {.kernel = 1, .stride = 1}), 1);
   EXPECT_EQ(output_size(2, {.kernel = 3, .stride = 2, .ceil_mode = true}),
-            1);  // PyTorch 2.15: 1, for 5 an error
+            1);  // PyTorch 2.15 gives 1; for 5 it throws
   EXPECT_THROW(output_size(2, {.kernel = 5, .stride = 2, .ceil_mode = true}), Error);
   EXPECT_EQ(
       output_size(2, {.kernel = 2, .stride = 1, .padding = 1, .dilation = 3, .ceil_mode = true}),

@@ -1,6 +1,6 @@
-// Winograd's convolution on the CPU against the same call in f64, which is always a plain sum:
-// three directions, odd sizes, paddings, layouts, thread counts, instruction sets, and when it
-// runs.
+// Compares Winograd's convolution on the CPU with the same call in f64, which never uses Winograd:
+// three directions, odd sizes, paddings, layouts, thread counts, instruction sets. Also tests when
+// it runs.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>
@@ -33,7 +33,7 @@ struct Results {
   }
 };
 
-// The values are the same in every dtype: those that `rounded` has.
+// Runs a case. The values are rounded to `rounded`, so they are the same in every dtype.
 Results run(const Case& k, DType dtype, const char* provider, DType rounded = DType::f32) {
   set_conv2d_provider(provider);
   const auto make = [&](const Dims& sizes, uint32_t seed) {
@@ -71,7 +71,7 @@ Results run(const Case& k, DType dtype, const char* provider, DType rounded = DT
   return results;
 }
 
-// Errors over the root mean square of what was expected.
+// Errors relative to the root mean square of the expected values.
 struct Errors {
   double rms = 0, max = 0;
 };
@@ -137,8 +137,8 @@ TEST_F(Winograd, AnyLayout) {
   }
 }
 
-// The paths of the drivers: blocks of tiles or panels of the weight; partial sums, or one shared
-// set of tiles in one chunk or several.
+// Cases for the paths of the drivers: blocks of tiles or panels of the weight; partial sums, or one
+// shared set of tiles in one chunk or several.
 const Case kBlocks{9, 20, 15, 14, 36}, kPanels{2, 72, 8, 7, 100}, kFewPanels{3, 132, 8, 8, 70},
     kChunks{7, 16, 24, 23, 1400};
 
@@ -148,14 +148,14 @@ TEST_F(Winograd, EveryPath) {
   check({3, 132, 8, 8, 70});
 }
 
-// Two to three times the error of the sum. With the points 1 and 2 instead of 5/8 and 3/2 the first
-// bound would fail.
+// The bounds are two to three times the error of the direct sum. With the points 1 and 2 instead of
+// 5/8 and 3/2 the first bound would fail.
 TEST_F(Winograd, ErrorAgainstF64) {
   check({4, 64, 16, 16, 64}, {9e-7, 1.2e-5});
   check({2, 512, 4, 4, 512}, {2.4e-6, 1.6e-5});
 }
 
-// f16 and bf16 are rounded once: within half a unit of the exact result, plus the error of f32.
+// f16 and bf16 round once: to within half a unit of the exact result, plus the error of f32.
 TEST_F(Winograd, RoundsHalfOnce) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     for (const Case& k :
@@ -190,7 +190,7 @@ TEST_F(Winograd, SameBitsAtAnyThreadCount) {
   }
 }
 
-// Tiles in several chunks, which takes a large problem: against the plain sum in f32.
+// Covers tiles in several chunks, which needs a large problem; compares with the direct sum in f32.
 TEST_F(Winograd, ManyTilesOfAWideLayer) {
   const Case& k = kChunks;
   set_threads(1);
@@ -200,7 +200,7 @@ TEST_F(Winograd, ManyTilesOfAWideLayer) {
   expect_within(one, run(k, DType::f32, "own:direct"), {4e-6, 6e-5});
 }
 
-// Except where AMX multiplies bf16, in pairs of channels or of images.
+// An exception: AMX multiplies bf16 in pairs of channels or of images.
 TEST_F(Winograd, HalfRunsWhereF32Does) {
   Conv2dSizes size{.n = 8,
                    .c = 16,

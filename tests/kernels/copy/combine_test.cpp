@@ -1,4 +1,4 @@
-// One hop of a reduction between ranks, against one operation per element.
+// Compares one step of a reduction between ranks with one operation per element.
 #include <binade/kernels/copy/combine.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/layouts.h>
@@ -91,7 +91,7 @@ TEST(Combine, IsExactForIntegers) {
   }
 }
 
-// Every device rounds as the CPU does, bit for bit, with and without f32 carry.
+// Every device must round as the CPU does, bit for bit, with and without f32 carry.
 TEST(Combine, HasTheBitsOfTheCpu) {
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
     for (const DType wire : {dtype, DType::f32}) {

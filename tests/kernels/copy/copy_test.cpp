@@ -1,4 +1,4 @@
-// Copies between all dtypes and layouts, fills, and accumulation.
+// Tests copies between all dtypes and layouts, fills, and accumulation.
 #include <binade/kernels/copy/copy.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr DType kAllDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
                                 DType::i64, DType::i32, DType::u8,  DType::boolean};
 
-// The value after storing x in `dtype`.
+// Returns x rounded to `dtype`.
 double stored(DType dtype, double x) {
   return dispatch("test", dtype, [&]<class T>(Type<T>) { return static_cast<double>(T(x)); });
 }
@@ -48,7 +48,7 @@ TEST(Copy, EveryPairOfDTypesAndLayouts) {
   }
 }
 
-// The bits agree; or, since GPUs make every NaN the same one, both are NaN there.
+// True if the bits agree, or if both are NaN: GPUs turn every NaN into the same one.
 bool same_half(DType dtype, uint16_t got, uint16_t expected) {
   const auto is_nan = [&](uint16_t bits) {
     return dtype == DType::f16 ? std::isnan(static_cast<float>(half::from_bits(bits)))
@@ -90,7 +90,7 @@ TEST(Copy, FloatsRoundBitExactly) {
        step += every_combination() ? 30011 : 1200007) {
     x.push_back(std::bit_cast<float>(static_cast<uint32_t>(step)));
   }
-  for (uint32_t i = 0; i < 0x7c00; ++i) {  // ties of both formats
+  for (uint32_t i = 0; i < 0x7c00; ++i) {  // ties in both formats
     const float low = static_cast<float>(half::from_bits(static_cast<uint16_t>(i)));
     const float high = static_cast<float>(half::from_bits(static_cast<uint16_t>(i + 1)));
     x.push_back(i == 0x7bff ? 65520.0f : (low + high) / 2);
@@ -111,7 +111,7 @@ TEST(Copy, FloatsRoundBitExactly) {
 }
 
 TEST(Copy, DoubleIsRoundedOnce) {
-  TestValues<double> x{1 + 0x1p-11 + 0x1p-40};  // a float would make it a tie
+  TestValues<double> x{1 + 0x1p-11 + 0x1p-40};  // rounding to float first would make it a tie
   TestValues<half> y(1);
   copy({.x = x.view(DType::f64, {}), .y = y.view(DType::f16, {})});
   EXPECT_EQ(static_cast<double>(y[0]), 1 + 0x1p-10);
@@ -162,7 +162,7 @@ TEST(Copy, BroadcastsAndTransposesLargeMatrices) {
   EXPECT_THROW(copy({.x = table.view(), .y = row.view()}), Error);
 }
 
-// Conversions and moves of few elements at any address; transposes of tiles and parts of tiles.
+// Covers conversions and moves of few elements at any address, and transposes of partial tiles.
 TEST(Copy, SizesAroundVectorsAndTiles) {
   for (DType from : {DType::f32, DType::bf16, DType::u8}) {
     for (DType to : {DType::f32, DType::f16, DType::u8}) {

@@ -1,4 +1,4 @@
-// triangle: every layout, several dtypes and diagonals against plain loops; in place; errors.
+// Compares triangle with plain loops: every layout, several dtypes and diagonals; in place; errors.
 #include <binade/kernels/copy/triangle.h>
 #include <gtest/gtest.h>
 

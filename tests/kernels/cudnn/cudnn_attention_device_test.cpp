@@ -1,5 +1,5 @@
-// Attention by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of loops in double,
-// and what the library does not do, or does wrong, runs on our own kernels.
+// Tests attention by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of loops in
+// double, and calls that the library cannot do, or does wrong, run on our own kernels.
 #include <tests/kernels/attention/attention_problem.h>
 #include <tests/kernels/cudnn/cudnn_fixture.h>
 #ifdef BINADE_WITH_CUDA
@@ -19,7 +19,7 @@ class CudnnAttention : public CudnnTest {
     unsetenv("BINADE_FAKE_CUDNN_VERSION");
     CudnnTest::TearDown();
   }
-  // Runs forward and backward, of which `by_library` are the library's.
+  // Runs forward and backward and expects the library to compute `by_library` of them.
   static void run_by_library(const AttentionCase& c, DType dtype, int by_library) {
     const int64_t before = library_attention_calls();
     check_case(c, dtype);
@@ -38,7 +38,7 @@ TEST_F(CudnnAttention, ForwardAndBackwardCausalOrNot) {
   run_by_library({.n = {2, 1, 128, 256, 8, 16}}, DType::f16, 2);
 }
 
-// A part of a tile of 128 may turn gradients into NaN.
+// A partial tile of 128 may turn the library's gradients into NaN.
 TEST_F(CudnnAttention, TheBackwardOfAPartOfATileIsOurs) {
   run_by_library({.n = {1, 1, 128, 192, 8, 8}}, DType::bf16, 1);
   run_by_library({.n = {1, 1, 64, 128, 8, 8}}, DType::bf16, 1);
@@ -64,7 +64,7 @@ TEST_F(CudnnAttention, VersionsWithWrongAttentionAreNotUsed) {
   run_by_library(c, DType::f16, 1);
 }
 
-// 9.13 and 9.14 fault in graphs with more than 1024 keys that are not causal.
+// cuDNN 9.13 and 9.14 fault in graphs with more than 1024 keys that are not causal.
 TEST_F(CudnnAttention, GraphsOfManyKeysAreOursWhereTheLibraryFaults) {
   struct Expectation {
     const char* version;
@@ -101,7 +101,7 @@ TEST_F(CudnnAttention, GraphsOfManyKeysAreOursWhereTheLibraryFaults) {
   }
 }
 
-// The table of choices says why a call was not the library's.
+// The table of choices must say why the library was not used.
 TEST_F(CudnnAttention, TheTableNamesTheReason) {
   const std::string path = testing::TempDir() + "attention-tuning-" + std::to_string(getpid());
   std::remove(path.c_str());

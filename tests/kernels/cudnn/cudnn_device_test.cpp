@@ -1,7 +1,7 @@
-// cuDNN behind the providers of convolution, norms and attention on the device under test: with a
-// stand-in for the library (fake_cudnn.cpp), which checks every argument and computes the results,
-// and with a file that does not exist. The graphs that it is given are compared with loops in
-// double, through the providers' names.
+// Tests cuDNN as the provider of convolution, norms and attention on the device under test, with a
+// stand-in for the library (fake_cudnn.cpp) that checks every argument and computes the results,
+// and with a file that does not exist. Its graphs are selected by the providers' names and compared
+// with loops in double.
 #include <tests/kernels/conv/conv2d_case.h>
 #include <tests/kernels/cudnn/cudnn_fixture.h>
 #ifdef BINADE_WITH_CUDA
@@ -21,7 +21,7 @@ namespace {
 
 class CudnnConv2d : public CudnnTest {
  protected:
-  // Runs the three directions, of which `by_library` are the library's.
+  // Runs the three directions and expects the library to compute `by_library` of them.
   static void run_by_library(const ConvCase& k, int by_library = 3) {
     const int64_t before = library_conv2d_calls();
     run(k, MathMode::precise);
@@ -58,8 +58,8 @@ TEST_F(CudnnConv2d, EveryLayoutReachesTheLibrary) {
   }
 }
 
-// Without an engine that keeps NaN through relu the relu is our own; without one that fuses a bias
-// the whole call is.
+// Without an engine that keeps NaN through relu, our relu runs; without an engine that fuses a
+// bias, our whole convolution runs.
 TEST_F(CudnnConv2d, WhatTheLibraryHasNoEngineForIsOurs) {
   const ConvCase k{2, 3, 6, 5, 4, 3, 3, geometry(1, 1), DType::f16, true, true, true};
   setenv(kRefuses, "strict_nan", 1);
@@ -131,7 +131,7 @@ TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
   EXPECT_EQ(library_conv2d_calls(), before);
 }
 
-// A convolution 1 x 1 that a graph records.
+// A 1 x 1 convolution that a graph records.
 struct RecordedConv2d {
   StridedArray x, w, y;
   View x_view, w_view, y_view;
@@ -155,7 +155,7 @@ struct RecordedConv2d {
   }
 };
 
-// The first call of a problem may be inside a capture: plans are made there, too.
+// The first call of a problem may happen during a capture: plans are made there, too.
 TEST_F(CudnnConv2d, ACaptureRecordsThePlanAndReplaysIt) {
   RecordedConv2d conv(9);
   const int64_t before = library_conv2d_calls();
@@ -190,12 +190,12 @@ TEST_F(CudnnTest, OperandsOfTwoToThePowerOf31ElementsAreRefused) {
   std::string why;
   EXPECT_FALSE(cudnn::run(problem, why));
   EXPECT_NE(why.find("2^31"), std::string::npos) << why;
-  problem.operands[0].strides[0] -= 2;  // the last element is the one before 2^31 - 1
+  problem.operands[0].strides[0] -= 2;  // the last element's index is just below 2^31 - 1
   EXPECT_FALSE(cudnn::run(problem, why));
   EXPECT_NE(why.find("it was asked"), std::string::npos) << why;
 }
 
-// "auto" times the library among the others, and the table says what was chosen and why.
+// "auto" times the library like other candidates, and the table says what was chosen and why.
 TEST_F(CudnnTest, AutoDecidesOncePerProblemAndSaysWhy) {
   const std::string path = testing::TempDir() + "cudnn-tuning-" + std::to_string(getpid());
   std::remove(path.c_str());
@@ -225,7 +225,7 @@ TEST_F(CudnnTest, AutoDecidesOncePerProblemAndSaysWhy) {
 
 class StartOfCudnn : public CudnnTest {};
 
-// Alone in a process whose stand-in makes no handle; without one it is skipped.
+// Runs in a process whose stand-in cannot make a handle; skipped elsewhere.
 TEST_F(StartOfCudnn, ALibraryThatLoadsAndDoesNotStartIsNotedOnce) {
   const char* refuses = std::getenv(kRefuses);
   if (!refuses || std::string(refuses) != "start") {

@@ -1,4 +1,4 @@
-// What the tests of cuDNN's providers share: they run with a stand-in for the library
+// Shared by the tests of cuDNN's providers. They run with the stand-in for the library
 // (fake_cudnn.cpp) that BINADE_CUDNN_LIBRARY names.
 #pragma once
 #include <tests/kernels/support/recorded_graph.h>
@@ -39,7 +39,7 @@ class CudnnTest : public testing::Test {
   }
 
  private:
-  // The stand-in calls it, and a static library gives a program only what something refers to.
+  // The stand-in calls cudaMalloc; without this reference the static library would not link it.
   cudaError_t (*volatile stand_in_allocates_)(void**, size_t) = cudaMalloc;
 };
 

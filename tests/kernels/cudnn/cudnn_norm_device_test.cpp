@@ -1,5 +1,5 @@
-// Norms by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of our own kernels within
-// rounding, and what the library does not do runs on them.
+// Tests norms by the stand-in for cuDNN (fake_cudnn.cpp): its results match our own kernels within
+// rounding, and calls that the library cannot do run on our kernels.
 #include <tests/kernels/cudnn/cudnn_fixture.h>
 #include <tests/kernels/support/array_values.h>
 #ifdef BINADE_WITH_CUDA
@@ -19,7 +19,7 @@ size_t count(const Dims& sizes) { return static_cast<size_t>(element_count(sizes
 
 constexpr double kEps = 1e-5;
 
-// Operands of a norm over [rows, cols] or [N, C, H, W]; results of both providers.
+// Operands of a norm over [rows, cols] or [N, C, H, W], and its results.
 struct NormArrays {
   StridedArray x, dy, y, dx, weight, bias, dweight, dbias, mean, rstd;
   NormArrays(DType dtype, const Dims& sizes, int64_t parameters, int64_t statistics,
@@ -65,7 +65,7 @@ TEST_F(CudnnNorm, LayerNormAndRmsNorm) {
         NormArrays got(dtype, {7, 33}, 33, 7, order), want(dtype, {7, 33}, 33, 7, order);
         const int64_t before = library_norm_calls();
         layer_norm_both(got, centred);
-        const int64_t calls = centred ? 1 : 2;  // the library's mean is not good enough
+        const int64_t calls = centred ? 1 : 2;  // the library's mean is too inaccurate
         EXPECT_EQ(library_norm_calls(), before + calls);
         set_norm_provider("own");
         layer_norm_both(want, centred);
@@ -114,7 +114,7 @@ TEST_F(CudnnNorm, BatchNormOfEveryRankAndOrder) {
   }
 }
 
-// What a training step asks of a batch norm, and the running statistics that it updates.
+// A training step of a batch norm with the running statistics that it updates.
 struct BatchNormStep {
   NormArrays t;
   StridedArray residual, variance, running_mean, running_var;
@@ -162,7 +162,7 @@ struct BatchNormStep {
   }
 };
 
-// A variance far below eps, of which rstd keeps no digit, must keep all of its own.
+// A variance far below eps leaves no digits in rstd, but must keep its own digits.
 void expect_same(BatchNormStep& got, BatchNormStep& want, DType dtype) {
   expect_same(got.t, want.t, dtype, true);
   for (int64_t c = 0; c < got.variance.sizes()[0]; ++c) {
@@ -182,7 +182,7 @@ void flatten(StridedArray& x) {
   });
 }
 
-// The library is asked once what its running variance is, which a capture cannot wait for.
+// The library must be asked once what its running variance is; a capture cannot wait for that.
 TEST_F(CudnnNorm, TheFirstRunningStatisticsOfACaptureAreOurs) {
   static bool first = true;
   if (!std::exchange(first, false)) {
@@ -213,7 +213,7 @@ TEST_F(CudnnNorm, TheFirstRunningStatisticsOfACaptureAreOurs) {
 }
 
 TEST_F(CudnnNorm, BatchNormWithRunningStatisticsResidualAndRelu) {
-  // The stand-in makes running variances of this; the library is used if it is one of the two.
+  // The library is used unless the stand-in's running variance is neither biased nor unbiased.
   const char* made_of = std::getenv("BINADE_FAKE_CUDNN_VARIANCE");
   const bool known = !made_of || std::string(made_of) != "neither";
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -234,7 +234,7 @@ TEST_F(CudnnNorm, BatchNormWithRunningStatisticsResidualAndRelu) {
           set_norm_provider("own");
           want.forward(add, relu);
           const StridedArray own_y = want.t.y;
-          want.t.y = got.t.y;  // relu then lets the same gradients through
+          want.t.y = got.t.y;  // so relu passes the same gradients
           want.backward(relu);
           want.t.y = own_y;
           set_norm_provider("library");
@@ -255,10 +255,10 @@ TEST_F(CudnnNorm, NanPassesThroughAFusedRelu) {
   EXPECT_FALSE(std::isnan(step.variance.get({1})));
 }
 
-// What the library refuses, when a plan is made or when it is executed, is computed by our kernels.
+// Our kernels compute what the library refuses, when a plan is made or when it is executed.
 TEST_F(CudnnNorm, ARefusedBatchNormIsOursToTheLastBit) {
   BatchNormStep first(DType::f16, {2, 3, 4, 6}, {0, 2, 3, 1});
-  first.forward(false, false);  // asks what the running variance is
+  first.forward(false, false);  // finds out what the running variance is
   int64_t height = 7;
   for (const char* refusal : {"running", "strict_nan", "execution"}) {
     BatchNormStep got(DType::f16, {2, 3, height++, 6}, {0, 2, 3, 1}), want = got;

@@ -1,14 +1,13 @@
 // A stand-in for libcudnn on the emulated device: it checks every attribute, descriptor and
 // pointer, queues the graph on the stream of the handle, and computes it in double, rounded once.
 //
-// It offers engines that Binade must not take (they do not repeat, round to fewer bits, need too
-// much workspace, use Winograd) before those that it may take; the former fail when they run.
-// BINADE_FAKE_CUDNN_REFUSES in the environment names what it has no engine for when it is asked:
-// relu, bias, attention, norm, running, strict_nan or all; or execution: then it refuses to execute
-// plans; or start: then it makes no handle. BINADE_FAKE_CUDNN_VARIANCE is what the running variance
-// is made of: unbiased (the default), biased, or another word for neither.
-// BINADE_FAKE_CUDNN_VERSION is its version number. The kernels of a plan end with it: what is
-// queued or in a graph then writes nothing.
+// It offers engines that Binade must not take (not repeatable, rounding to fewer bits, too much
+// workspace, Winograd) before those that it may take; the former fail when they run. Environment
+// variables: BINADE_FAKE_CUDNN_REFUSES names a feature without an engine (relu, bias, attention,
+// norm, running, strict_nan or all), or "execution" to refuse to execute plans, or "start" to make
+// no handle. BINADE_FAKE_CUDNN_VARIANCE chooses the running variance: unbiased (the default),
+// biased, or any other word for neither. BINADE_FAKE_CUDNN_VERSION is the version number.
+// A plan's kernels end with the plan: work that is queued or in a graph then writes nothing.
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
 
@@ -31,7 +30,7 @@ namespace {
 constexpr size_t kWorkspaceBytes = 4096;
 thread_local std::string last_error;
 
-// What a Descriptor points to.
+// The object behind a Descriptor.
 struct Slot {
   std::shared_ptr<Object> object;
 };
@@ -47,7 +46,7 @@ bool writes(const Object& o, int mode) {
          o.at(kOperationPointwise).get<int>(kPointwiseMode) == mode;
 }
 
-// What the environment says there is no engine for.
+// True if the environment says that there is no engine for this graph.
 bool refused(const Object& graph) {
   const char* names = std::getenv("BINADE_FAKE_CUDNN_REFUSES");
   const std::string list = names ? names : "";
@@ -73,7 +72,7 @@ std::vector<Engine> engines_for(const Object& graph, int mode) {
   }
   const char* names = std::getenv("BINADE_FAKE_CUDNN_REFUSES");
   const bool strict = !names || !std::strstr(names, "strict_nan");
-  bool floats = true;  // all in f32: tensor cores would round them
+  bool floats = true;  // all are f32, which tensor cores would round
   for (const auto& operation : graph.values.at(kGraphOperations).objects) {
     for (const Object* tensor : inputs_of(*operation)) {
       const int type = tensor->get<int>(kTensorDataType);
@@ -101,7 +100,7 @@ bool is_strict(const Engine& engine) {
   return std::ranges::count(engine.notes, kStrictNanPropagation) != 0;
 }
 
-// The pack names every tensor in memory once, with pointers of the promised alignment.
+// Checks that the pack names every tensor in memory once, with pointers of the promised alignment.
 std::string check_pack(const Object& graph, const Object& pack, const Engine& engine,
                        Memory& memory) {
   const auto ids = pack.list(kPackIds);
@@ -146,7 +145,7 @@ std::string check_pack(const Object& graph, const Object& pack, const Engine& en
   return "";
 }
 
-// Loading kernels is not allowed while a stream is captured, unless the thread is relaxed.
+// Kernels cannot be loaded while a stream is captured, unless the thread is relaxed.
 bool may_load() {
   void* block = nullptr;
   if (cudaMalloc(&block, 256) != cudaSuccess) {

@@ -31,7 +31,7 @@ void store(void* p, int type, int64_t i, double value) {
   }
 }
 
-// The elements of a tensor, in memory or virtual. Virtual ones of 2 bytes are rounded.
+// The elements of a tensor, in memory or virtual. Virtual tensors of 2-byte types are rounded.
 class Array {
  public:
   Array() = default;
@@ -128,7 +128,7 @@ class Run {
  private:
   using Product = std::function<void(const Sizes& x, const Sizes& w, const Sizes& y)>;
 
-  // Calls f with the indices of every multiplication.
+  // Calls f with the indices of every product.
   static void products(const Object& c, const Sizes& xs, const Sizes& ws, const Sizes& ys,
                        const Product& f) {
     const Sizes stride = c.list(kConvolutionStrides), padding = c.list(kConvolutionPrePaddings),
@@ -255,7 +255,7 @@ class Run {
     }
   }
 
-  // The elements of x in the order of y; only transposes are used.
+  // Copies the elements of x in the order of y; graphs use it only for transposes.
   void reshape(const Object& o) {
     const Array& x = array(o.at(kReshapeX));
     Array& y = array(o.at(kReshapeY));
@@ -266,7 +266,7 @@ class Run {
     });
   }
 
-  // The index of the statistics of an element.
+  // The index of the statistics that belong to an element.
   static Sizes group(const Array& statistics, const Sizes& at) {
     Sizes result = at;
     for (size_t d = 0; d < at.size(); ++d) {
@@ -275,7 +275,7 @@ class Run {
     return result;
   }
 
-  // Running statistics from the means and the sums of squares of channels of `count` elements.
+  // Updates running statistics from the channels' means and sums of squares over `count` elements.
   void running(const Object& o, const std::map<Sizes, double>& means,
                const std::map<Sizes, double>& squares, double count) {
     const char* name = std::getenv("BINADE_FAKE_CUDNN_VARIANCE");

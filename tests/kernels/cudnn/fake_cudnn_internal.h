@@ -11,7 +11,7 @@
 
 namespace binade::kernels::cudnn::fake {
 
-// An attribute as it was set.
+// The value of an attribute.
 struct Value {
   AttributeType type;
   int64_t count;
@@ -26,7 +26,7 @@ struct Engine {
   bool works;  // an engine that Binade must not choose fails when it runs
 };
 
-// What a descriptor points to. Finalized objects do not change; objects that use them keep them.
+// The object behind a descriptor. Finalized objects do not change and live as long as their users.
 struct Object {
   DescriptorType type = kTensor;
   bool finalized = false;
@@ -45,8 +45,8 @@ struct Object {
   const Object& at(Attribute a) const { return *values.at(a).objects.at(0); }
 };
 
-// A kind of attribute: which objects have it, its type, how many values, and whether an object can
-// be finalized without it.
+// A kind of attribute: its owner, its type, the number of values, and whether an object can be
+// finalized without it.
 struct Rule {
   DescriptorType owner;
   AttributeType type;
@@ -54,7 +54,7 @@ struct Rule {
   bool required;
 };
 const Rule* rule_of(Attribute attribute);
-// Throws std::string, which says what is wrong with the object.
+// Throws a std::string that says what is wrong with the object.
 void check_object(const Object& object);
 
 using Sizes = std::vector<int64_t>;
@@ -62,12 +62,12 @@ inline Sizes sizes_of(const Object& tensor) { return tensor.list(kTensorDimensio
 inline Sizes strides_of(const Object& tensor) { return tensor.list(kTensorStrides); }
 inline int64_t id_of(const Object& tensor) { return tensor.get<int64_t>(kTensorId); }
 bool flag(const Object& tensor, Attribute which);
-// The inputs, then the one or more outputs, of an operation.
+// The inputs or outputs of an operation; there is at least one output.
 std::vector<const Object*> inputs_of(const Object& operation);
 std::vector<const Object*> outputs_of(const Object& operation);
 size_t width_of(int type);
 
-// Data of the tensors in memory, by id. Numbers that were passed by value are copies.
+// Data of the tensors in memory, by id. Numbers passed by value are copied.
 struct Memory {
   std::map<int64_t, void*> pointers;
   std::map<int64_t, double> numbers;

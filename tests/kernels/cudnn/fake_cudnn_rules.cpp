@@ -127,7 +127,7 @@ void check_tensor(const Object& tensor) {
   demand(alignment > 0 && (alignment & (alignment - 1)) == 0, "the alignment of a tensor");
 }
 
-// x * w = y, in one dense order for all three, with one dtype for those in memory.
+// Checks y = x * w: all three have the same dense order, and those in memory the same dtype.
 void check_convolution(const Object& c, const Object& x, const Object& w, const Object& y) {
   const Sizes xs = sizes_of(x), ws = sizes_of(w), ys = sizes_of(y);
   demand(xs.size() == 4 && ws.size() == 4 && ys.size() == 4, "a convolution without 4 dimensions");
@@ -194,7 +194,7 @@ void check_matmul(const Object& operation) {
          "the data types of a product");
 }
 
-// Either all five are given, in training of a batch norm, or none.
+// Running statistics need all five attributes, in training of a batch norm; otherwise none.
 void check_running(const Object& norm, bool batch, const Sizes& channels) {
   const bool given = norm.has(kNormForwardFactor);
   demand(!given || batch, "running statistics of a norm that is no batch norm");
@@ -259,7 +259,7 @@ void check_operation(const Object& o) {
   }
 }
 
-// Every virtual tensor is written by exactly one operation, and ids are not used twice.
+// Checks that exactly one operation writes each virtual tensor and that ids are unique.
 void check_graph(const Object& graph) {
   std::map<int64_t, const Object*> tensors;
   std::set<int64_t> written;

@@ -1,5 +1,5 @@
-// Exponent counts on any device: they repeat for any number of threads and any alignment, and add
-// to the existing counts. tests/core/observe/exponents_test.cpp tests their meaning.
+// Tests exponent counts on any device: they repeat for any number of threads and any alignment, and
+// add to the existing counts. tests/core/observe/exponents_test.cpp tests their meaning.
 #include <binade/kernels/exponents/exponent_keys.h>
 #include <binade/kernels/exponents/exponents.h>
 #include <tests/kernels/support/array_values.h>
@@ -7,7 +7,7 @@
 namespace binade::kernels::exponents_test {
 namespace {
 
-// A result of integers.
+// An integer result.
 class Counts {
  public:
   explicit Counts(const std::vector<int64_t>& start) : bytes_(raw(start)) {}
@@ -60,7 +60,7 @@ TEST(CountExponents, AddsToTheResultAtAnyAlignment) {
   }
 }
 
-TEST(CountExponents, OneExponentFillsOneBin) {  // every increment meets the one before
+TEST(CountExponents, OneExponentFillsOneBin) {  // all increments hit the same counter
   StridedArray x = make_array(DType::f32, {70001}, Values(70001, 1.5));
   Counts result = counts();
   count_exponents({.x = x.view(), .result = result.view()});
@@ -98,9 +98,9 @@ TEST(CountLostUpdates, AddsToTheResultForAnyNumberOfThreads) {
   });
 }
 
-// Weights of every magnitude near the rounding of f16 and bf16, and updates of about half a unit;
-// each one eight times, the maximum number in a vector, against the rule for a single one. On a
-// device, where all threads use that rule, only some of the exponents.
+// Compares the rule for vectors with that for one element: weights of all magnitudes near the
+// rounding of f16 and bf16 and updates of about half a unit, each repeated eight times, the most in
+// a vector. A device, whose threads all use the rule for one element, tries only some exponents.
 TEST(CountLostUpdates, EveryLaneFollowsTheRule) {
   int64_t half_lost = 0;
   for (int exponent = -30; exponent <= 18; exponent += every_combination() ? 1 : 5) {

@@ -1,4 +1,4 @@
-// The kernels of the format lab on any device, against plain loops over kernels/formats/
+// Compares the kernels of the format lab on any device with plain loops over kernels/formats/
 // format_rounding.h; tests/core/precision/number_formats_test.cpp tests the rounding itself.
 #include <binade/kernels/formats/formats.h>
 #include <tests/kernels/support/array_values.h>
@@ -96,11 +96,11 @@ TEST(RoundBlocks, EveryBlockHasAScale) {
   }
 }
 
-// The sum of one row and column, written again as the text of formats.h says it.
+// The sum for one row and column, written a second time from the description in formats.h.
 double naive_sum(const Values& products, SumOrder order, int64_t chunk, const FormatGrid& grid) {
   const auto r = [&](double x) { return round_to_grid(x, grid, Rounding::nearest_even, 0); };
   const auto count = static_cast<int64_t>(products.size());
-  if (order == SumOrder::pairwise) {  // blocks of powers of two, the largest first
+  if (order == SumOrder::pairwise) {  // powers of two, the largest block first
     if (count == 1) {
       return r(products[0]);
     }

@@ -1,9 +1,9 @@
 // A stand-in for libcublasLt on the emulated device: it checks every argument, queues the product
-// on the stream, and computes it in double, rounded once. Where the documentation leaves it open it
-// does what hurts: its relu makes NaN 0, its algorithms rely on the alignment of the bias that they
-// were chosen for, and it loads kernels when it first answers or multiplies, which a thread may do
-// during a capture only if it is relaxed. BINADE_FAKE_CUBLASLT_REFUSES in the environment is what
-// fails: start (no handle), question (no answer, which is no refusal) or execution (a refusal).
+// on the stream, and computes it in double, rounded once. Where the documentation leaves a choice,
+// it takes the worst: its relu turns NaN into 0, its algorithms depend on the bias alignment for
+// which they were chosen, and it loads kernels when it first answers or multiplies, which is
+// allowed during a capture only if the thread is relaxed. BINADE_FAKE_CUBLASLT_REFUSES chooses a
+// failure: start (no handle), question (no answer, which is no refusal) or execution (a refusal).
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/host/cuda_runtime.h>
@@ -108,7 +108,7 @@ void compute(const Job& job) {
   }
 }
 
-// The shapes fit each other, and leading dimensions hold a column.
+// True if the shapes match and leading dimensions are at least as long as a column.
 bool fits(const DescriptionOpaque& description, const LayoutOpaque& a, const LayoutOpaque& b,
           const LayoutOpaque& d) {
   const bool ta = description.transposed_a == kOpT, tb = description.transposed_b == kOpT;
@@ -131,10 +131,10 @@ bool bias_fits(const DescriptionOpaque& description, const LayoutOpaque& d) {
           alignment_of(description.bias) >= width_of(d.type));
 }
 
-// The alignments that an algorithm of this stand-in requires.
+// The alignments that a chosen algorithm requires.
 struct Chosen {
   uint64_t magic;
-  uint64_t a, b, d, bias;  // alignments in bytes
+  uint64_t a, b, d, bias;  // in bytes
 };
 static_assert(sizeof(Chosen) <= sizeof(Algorithm));
 

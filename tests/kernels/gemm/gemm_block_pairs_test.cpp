@@ -1,6 +1,6 @@
-// Blocks of products of bf16 in pairs (kernels/gemm/gemm_pairs_internal.h) on every instruction set
-// of this machine that has them: the triangles of attention, bits in any cut, and no access outside
-// of operands.
+// Tests blocks of bf16 products in pairs (kernels/gemm/gemm_pairs_internal.h) on every instruction
+// set of this machine that has them: the triangles of attention, equal bits for any partition, and
+// no access outside of operands.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
@@ -16,7 +16,7 @@
 namespace binade::kernels::gemm_block_pairs_test {
 namespace {
 
-// `count` elements whose last one, or first one, borders on memory that must not be touched.
+// Holds `count` elements; memory after the last, or before the first, must not be accessed.
 class Bordered {
  public:
   Bordered(size_t count, bool at_end, const std::function<float(size_t)>& value)
@@ -82,7 +82,7 @@ TEST(GemmBlockPairs, NothingOutsideOfOperandsIsTouched) {
 
 using BlockFunction = void (*)(const GemmBlock&);
 
-// Runs on each set that multiplies pairs; skipped if this machine, or BINADE_FORCE_ISA, has less.
+// Runs on each set that multiplies pairs; skipped if the machine or BINADE_FORCE_ISA has less.
 class GemmBlockPairsOn : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -97,12 +97,12 @@ class GemmBlockPairsOn : public testing::TestWithParam<Isa> {
 INSTANTIATE_TEST_SUITE_P(Isa, GemmBlockPairsOn, testing::Values(Isa::avx512_bf16, Isa::amx_bf16),
                          [](const auto& info) { return to_string(info.param); });
 
-// One triangle: the visible part of the result is right, and the hidden part of a is 0.
+// Checks one triangle: the visible part of the result is right, and the hidden part of a is 0.
 void check_triangle(BlockFunction multiply, Triangular shape, int64_t m, int64_t k,
                     int64_t visible) {
   const int64_t n = shape == Triangular::result ? k : 40,
                 inner = shape == Triangular::result ? 24 : k;
-  const auto counts = [&](int64_t i, int64_t j) {  // of the matrix that is a triangle
+  const auto counts = [&](int64_t i, int64_t j) {  // true inside the triangle
     return shape == Triangular::a_transposed ? i < visible + j : j < visible + i;
   };
   std::vector<bfloat16> a(static_cast<size_t>(m * inner)), b(static_cast<size_t>(inner * n));

@@ -1,5 +1,5 @@
-// One product with its operands in any memory order, checked element by element against sums in
-// double: exact on integers, within the rounding bound on random data.
+// Checks one product with operands in any memory order, element by element against sums in double:
+// exact on integers, within the rounding bound on random data.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
@@ -20,7 +20,7 @@ struct GemmCase {
   bool share_a = false, share_b = false;
 };
 
-// An operand of a case: [rows, columns] or [batch, rows, columns], or one matrix for all of them.
+// An operand of a case: [rows, columns] or [batch, rows, columns], or one matrix for the batch.
 class GemmOperand {
  public:
   GemmOperand(const GemmCase& c, int64_t rows, int64_t columns, const std::vector<int>& order,
@@ -58,7 +58,7 @@ inline double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-// sums = y + a b for one row a of k elements, b [k, n], and the sums of magnitudes; y may be null.
+// For a row a of k elements and b [k, n]: sums = y + a b, and sums of magnitudes. y may be null.
 inline void add_row(const double* a, const double* b, int64_t k, const double* y,
                     std::vector<double>& sums, std::vector<double>& magnitudes) {
   const size_t n = sums.size();
@@ -121,7 +121,7 @@ inline void run(const GemmCase& c) {
     }
     const double want = c.relu ? std::max(sum, 0.0) : c.gelu ? gelu_tanh(sum) : sum;
     const bool exact = c.integers && !c.gelu && std::fabs(want) <= 1 / epsilon(c.dtype);
-    // cuBLASLt rounds a product in 16 bits before it adds what y holds.
+    // cuBLASLt rounds a 16-bit product before it adds the old y.
     const double rounded = c.accumulate && is_half(c.dtype) && gemm_provider() != "own"
                                ? std::fabs(before[at]) + std::fabs(want)
                                : 0;

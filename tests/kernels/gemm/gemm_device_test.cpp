@@ -1,6 +1,6 @@
-// Every step of the gemm ladder and the library on the device under test, by name: exact at sizes
-// around tiles and vectors, layouts that can and cannot be read in 16-byte chunks, batches, split
-// k, epilogues, repeatability, and the choice between them.
+// Tests every kernel of the gemm ladder and the library on the device under test, by name: exact at
+// sizes around tiles and vectors, layouts with and without 16-byte chunks, batches, split k,
+// epilogues, repeatability, and the choice between them.
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/gemm/gemm_case.h>
@@ -26,7 +26,7 @@ class GemmDevice : public testing::TestWithParam<const char*> {
   }
   void TearDown() override { set_gemm_provider("own"); }
 
-  // The dtypes that the provider has kernels of its own for.
+  // The dtypes for which the provider has its own kernels.
   std::vector<DType> dtypes() const {
     if (std::string_view(GetParam()).starts_with("own:tensor")) {
       return {DType::f16, DType::bf16};
@@ -56,7 +56,7 @@ TEST_P(GemmDevice, ExactOnIntegersAtOddSizes) {
 TEST_P(GemmDevice, TransposesWithAlignedAndOddLeadingDimensions) {
   for (const DType dtype : dtypes()) {
     for (int layout = 0; layout < 8; ++layout) {
-      for (const int64_t gap : {0, 1}) {  // 72, 40 and 48 are read in chunks, odd ones not
+      for (const int64_t gap : {0, 1}) {  // a gap of 0 allows 16-byte chunks, 1 does not
         run({72, 40, 48, dtype, gap == 1, layout == 5, false, layout == 6, order(layout & 1),
              order(layout & 2), order(layout & 4), gap});
       }
@@ -121,7 +121,7 @@ TEST_P(GemmDevice, MisalignedBases) {
     StridedArray a(dtype, {41, 49}), b(dtype, {49, 57}), y(dtype, {41, 57});
     a.randomize(1, true);
     b.randomize(2, true);
-    const auto inner = [](StridedArray& array) {  // without its first row and column
+    const auto inner = [](StridedArray& array) {  // drops the first row and column
       View view = array.view();
       const auto skipped = view.strides[0] + view.strides[1];
       return test_view(view.data + static_cast<size_t>(skipped) * size_of(view.dtype), view.dtype,
@@ -218,7 +218,7 @@ TEST(GemmProvider, LibraryCallsAreCounted) {
   EXPECT_EQ(library_gemm_calls(), before + 1);
 }
 
-// With a stand-in for the library (fake_cublaslt.cpp), or a file that does not exist.
+// Runs with a stand-in for the library (fake_cublaslt.cpp), or with a file that does not exist.
 class GemmLibrary : public testing::Test {
  protected:
   void SetUp() override {
@@ -261,7 +261,7 @@ TEST_F(GemmLibrary, KeepsNanInEveryEpilogue) {
   }
 }
 
-// The algorithm chosen for an aligned bias must not be used for another one.
+// An algorithm that was chosen for an aligned bias must not be used for an unaligned one.
 TEST_F(GemmLibrary, ABiasOfAnotherAlignmentIsAnotherProblem) {
   if (!cublaslt::missing().empty()) {
     GTEST_SKIP() << cublaslt::missing();
@@ -285,8 +285,8 @@ TEST_F(GemmLibrary, ABiasOfAnotherAlignmentIsAnotherProblem) {
 
 constexpr const char* kFails = "BINADE_FAKE_CUBLASLT_REFUSES";
 
-// What the library refuses to execute is ours from then on; what it failed to answer is asked
-// again.
+// A product that the library refuses to execute runs on our kernel from then on; one for which it
+// failed to answer is asked for again.
 TEST_F(GemmLibrary, ARefusalLastsAndAFailureToAnswerDoesNot) {
   if (!cublaslt::missing().empty()) {
     GTEST_SKIP() << cublaslt::missing();
@@ -298,7 +298,7 @@ TEST_F(GemmLibrary, ARefusalLastsAndAFailureToAnswerDoesNot) {
       b.randomize(2, true);
       y.randomize(3, true);
     }
-    // Adds to what y holds.
+    // Adds to the old value of y.
     void run() {
       double sum = y.get({7, 23});
       for (int64_t k = 0; k < a.sizes()[1]; ++k) {
@@ -322,7 +322,7 @@ TEST_F(GemmLibrary, ARefusalLastsAndAFailureToAnswerDoesNot) {
   EXPECT_EQ(library_gemm_calls(), before + 1);
 }
 
-// The first product of a shape, also of the process, may be inside a capture.
+// The first product of a shape, even of the process, may happen during a capture.
 TEST_F(GemmLibrary, ACaptureRecordsAProductThatIsNew) {
   if (!cublaslt::missing().empty()) {
     GTEST_SKIP() << cublaslt::missing();
@@ -344,7 +344,7 @@ TEST_F(GemmLibrary, ACaptureRecordsAProductThatIsNew) {
   });
 }
 
-// Alone in a process whose stand-in makes no handle; without one it is skipped.
+// Runs in a process whose stand-in cannot make a handle; skipped elsewhere.
 TEST_F(GemmLibrary, ALibraryThatLoadsAndDoesNotStartIsNotedOnce) {
   const char* fails = std::getenv(kFails);
   if (!fails || std::string(fails) != "start") {
@@ -375,7 +375,7 @@ TEST_F(GemmLibrary, AMissingFileIsAnErrorWithItsPathAndNotAnotherResult) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
     }
   }
-  set_gemm_provider("auto");  // chooses among what is there
+  set_gemm_provider("auto");  // chooses among the available ones
   run({8, 8, 8});
   set_gemm_provider("own");
   run({8, 8, 8});

@@ -1,5 +1,5 @@
-// The provider "eigen" of gemm on the CPU: the same cases as our own product, the same bits at any
-// thread count, and an independent check of our own product on sizes of real layers.
+// Tests the provider "eigen" of gemm on the CPU: the same cases as our own product, and the same
+// bits at any thread count. It also checks our own product on sizes of real layers.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST_F(GemmByEigen, SameBitsAtAnyThreadCount) {
   }
 }
 
-// Both sum the same products in orders of their own.
+// Both sum the same products, each in its own order.
 TEST_F(GemmByEigen, OurOwnProductAgrees) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{256, 128, 784}, {64, 512, 512}}) {
     set_gemm_provider("eigen");

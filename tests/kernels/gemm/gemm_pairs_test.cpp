@@ -1,6 +1,6 @@
-// Products of bf16 where the processor multiplies them in pairs of k
-// (kernels/gemm/gemm_pairs_internal.h), and the same without: every parity of k and of strides,
-// what pairs must not mix, and the mode.
+// Tests bf16 products on processors that multiply pairs of k (kernels/gemm/gemm_pairs_internal.h),
+// and without pairs: every parity of k and of strides, values that pairs must not mix, and the
+// mode.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <tests/kernels/gemm/gemm_case.h>
@@ -43,8 +43,8 @@ TEST_F(GemmPairs, WithinTheBoundOnRandomNumbers) {
   }
 }
 
-// Tiles of AMX are 16 or 32 rows and columns and 16 pairs of k: sizes near those, with every
-// epilogue of a tile, and a in rows and in steps.
+// AMX tiles have 16 or 32 rows and columns and 16 pairs of k: covers sizes near those, with every
+// epilogue of a tile, and a stored by rows and with steps.
 TEST_F(GemmPairs, SizesAboutTilesAndWhatIsDoneWithSums) {
   int flags = 0;
   for (const int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 65, 253, 285}) {
@@ -61,7 +61,7 @@ TEST_F(GemmPairs, SizesAboutTilesAndWhatIsDoneWithSums) {
   }
 }
 
-// Parts of k end at its length, in every layout of a.
+// Covers sizes where k is split into blocks and ends near a block's end.
 TEST_F(GemmPairs, LongSumsInParts) {
   for (const int64_t k : {767, 768, 769, 770, 1535, 1537, 1600}) {
     for (const int64_t n : {20, 140}) {
@@ -83,8 +83,8 @@ TEST_F(GemmPairs, BatchesAndSharedOperands) {
   }
 }
 
-// Matrices inside a larger one of NaN: elements next to an odd k, or beyond a panel, must not enter
-// a sum.
+// The operands are parts of a larger matrix of NaN: elements after an odd k, or beyond a panel,
+// must not enter a sum.
 TEST_F(GemmPairs, NeighboursOfAnOperandDoNotCount) {
   for (const int64_t m : {1, 3, 30}) {
     for (const int64_t n : {1, 20, 33}) {
@@ -124,7 +124,7 @@ TEST_F(GemmPairs, NanAndInfinityStayInTheirRowsAndColumns) {
     b.set({3, j}, j == 5 ? 0 : 1);
     b.set({4, j}, 1);
   }
-  a.set({2, 3}, INFINITY);  // times 1, and times 0 in column 5
+  a.set({2, 3}, INFINITY);  // column 5 multiplies it by 0, the others by 1
   a.set({7, 4}, NAN);
   a.set({9, 3}, INFINITY);
   a.set({9, 4}, -INFINITY);
@@ -143,8 +143,8 @@ TEST_F(GemmPairs, NanAndInfinityStayInTheirRowsAndColumns) {
   }
 }
 
-// Results are rounded to nearest even, overflow to infinity, and subnormal results are kept: only
-// products and their sums flush.
+// Results are rounded to nearest even, overflow to infinity, and keep subnormals: only products and
+// their partial sums are flushed.
 TEST_F(GemmPairs, RoundsOnceToNearest) {
   struct Row {
     double x, bias, want;

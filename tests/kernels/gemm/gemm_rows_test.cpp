@@ -1,4 +1,4 @@
-// Products of few rows or few columns, and of packed weights: values against sums in double, and
+// Tests products of few rows or columns, and of packed weights: values against sums in double, and
 // the same bits as the same rows of a larger product.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/gemm/gemm.h>
@@ -21,7 +21,7 @@ class OnePacking final : public WeightPacking {
     if (bytes_.empty() || !(format == format_)) {
       ++fills;
       format_ = format;
-      bytes_.assign(format.bytes + kPadding, std::byte{0x7f});  // NaN behind the elements
+      bytes_.assign(format.bytes + kPadding, std::byte{0x7f});  // NaN after the elements
       fill(bytes_.data());
     }
     return bytes_.data();
@@ -36,7 +36,7 @@ class OnePacking final : public WeightPacking {
 
 bool on_cpu() { return StridedArray(DType::f32, {1}).view().device.is_cpu(); }
 
-// Around the widths of vectors and groups, and around one block of k.
+// Covers sizes around vectors and groups, and around one block of k.
 TEST(GemmRows, ValuesAtEdgesOfVectorsAndBlocks) {
   for (const int64_t m : {1, 2, 8, 9, 17}) {
     for (const int64_t n : {7, 8, 15, 16, 17, 32, 33, 70}) {
@@ -104,15 +104,15 @@ TEST(GemmRows, BatchesOfFewRows) {
   }
 }
 
-// Bytes of rows [0, rows) of a y with `columns` columns.
+// The bytes of rows [0, rows) of y, which has `columns` columns.
 std::vector<std::byte> rows_of(const std::vector<std::byte>& y, int64_t rows, int64_t columns,
                                DType dtype) {
   const size_t bytes = static_cast<size_t>(rows * columns) * size_of(dtype);
   return {y.begin(), y.begin() + static_cast<ptrdiff_t>(bytes)};
 }
 
-// A row of a product has the bits of that row in any other product: a batch of one gives what the
-// same sample gives in a batch of 64, and a packed weight gives what the weight gives.
+// A row of a product has the same bits in any product: a batch of one gives what the same sample
+// gives in a batch of 64, and a packed weight gives what the weight gives.
 TEST(GemmRows, BitsDoNotDependOnTheNumberOfRows) {
   if (!on_cpu()) {
     GTEST_SKIP() << "a promise of the CPU";
@@ -166,7 +166,7 @@ TEST(GemmRows, BitsDoNotDependOnTheNumberOfColumns) {
   }
 }
 
-// Rows below and above kFewRows, columns that do not fill the last panel, k in one block and more.
+// Covers row counts around kFewRows, a partly filled last panel, and k in one block and more.
 TEST(GemmRows, PackedOnceForAnyNumberOfRows) {
   if (!on_cpu()) {
     GTEST_SKIP() << "packings are the CPU's";

@@ -1,4 +1,4 @@
-// gemm against a naive double-precision product: exact on integers, within the rounding bound on
+// Compares gemm with a naive product in double: exact on integers, within the rounding bound on
 // random data, for every dtype, layout, epilogue and instruction set; same bits at 1, 2, 4 threads.
 #include <binade/kernels/gemm/gemm.h>
 #include <tests/kernels/gemm/gemm_case.h>
@@ -35,7 +35,7 @@ TEST(Gemm, EveryDTypeAndLayout) {
   }
 }
 
-// These blocks and edges are the CPU's, so a device runs fewer: its own are in gemm_device_test.
+// These blocks and edges are the CPU's, so a device tries fewer; gemm_device_test has its own.
 TEST(Gemm, EpilogueCombinationsAcrossDepthBlocks) {
   const int64_t depth = every_combination() ? 801 : 131;
   for (const DType dtype : kDTypes) {
@@ -56,7 +56,7 @@ TEST(Gemm, BlocksLargerThanTheBuffers) {
   run({300 / part, 35, 390, DType::bf16, false, true, true, true, {1, 0}, {1, 0}, {1, 0}});
 }
 
-// Few rows times a transposed matrix: computed as the transpose, with every epilogue.
+// A few rows times a transposed matrix are computed as the transpose, with every epilogue.
 TEST(Gemm, FewRowsTimesATransposedMatrix) {
   using Sizes = std::vector<int64_t>;
   for (const DType dtype : kDTypes) {
@@ -72,7 +72,7 @@ TEST(Gemm, FewRowsTimesATransposedMatrix) {
   run({7, 300, 35, DType::f32, true, true, true, true, {1, 0}, {1, 0}, {0, 1}, 3});
 }
 
-// Panels of a that are narrower than a vector, from both orders of memory, at every height.
+// Covers panels of a that are narrower than a vector, in both memory orders, at every height.
 TEST(Gemm, EveryHeightOfARegisterTile) {
   for (int64_t m = 1; m <= 29; m += every_combination() ? 1 : 9) {
     for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
@@ -156,7 +156,7 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
   }
 }
 
-// k in one block and in three, tiles of two vectors and of one, odd heights.
+// Covers k in one block and in three, tiles of two vectors and of one, odd heights.
 TEST(Gemm, FactorOfTheEpilogue) {
   if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
     GTEST_SKIP() << "a kernel of the CPU";
@@ -193,7 +193,7 @@ ValueAndSlope tanh_gelu(double x) {
   return {0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 0.134145 * x * x)};
 }
 
-// Both gelus in the epilogue, with their slope and without, in one block of k and in several.
+// Covers both gelus in the epilogue, with and without their slope, and k in one or several blocks.
 TEST(Gemm, GeluAndItsSlope) {
   if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
     GTEST_SKIP() << "a kernel of the CPU";
@@ -247,8 +247,8 @@ TEST(Gemm, RefusesAnEpilogueThatItDoesNotHave) {
   refused({.activation = Activation::gelu, .factor = matrix, .slope = matrix}, "a slope with gelu");
 }
 
-// In both orders of a, where blocks are by rows and by columns, where y is computed as its
-// transpose, with k in several blocks, and of nothing.
+// Covers both memory orders of a, blocks by rows and by columns, y computed as its transpose, k in
+// several blocks, and empty products.
 TEST(Gemm, RowSumsAreThoseOfA) {
   struct Size {
     int64_t m, n, k;

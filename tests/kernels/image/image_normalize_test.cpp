@@ -1,5 +1,5 @@
-// image_normalize: every channel count, dtype and layout against double; sizes around the vectors;
-// base addresses that are not aligned; errors.
+// Compares image_normalize with double: every channel count, dtype and layout, sizes around
+// vectors, misaligned base addresses, and errors.
 #include <binade/kernels/image/image_normalize.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// interpolate against loops over all pixels in double, forward and backward; layouts; dtypes.
+// Compares interpolate with loops over all pixels in double, forward and backward; layouts; dtypes.
 #include <binade/kernels/image/interpolate.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// gather, scatter_add, scatter and one_hot against plain loops: rows and single elements, layouts,
-// dtypes, few and many indices, repeated indices, and indices out of range.
+// Compares gather, scatter_add, scatter and one_hot with plain loops: rows and single elements,
+// layouts, dtypes, few and many indices, repeated indices, and indices out of range.
 #include <binade/kernels/index/index.h>
 #include <gtest/gtest.h>
 #ifdef BINADE_WITH_CUDA
@@ -14,8 +14,8 @@
 namespace binade::kernels::index_test {
 namespace {
 
-// Sizes of the indices; on the other side size `dim` is `bound`. rows: one index for all dimensions
-// after dim.
+// `sizes` are those of the indices; the other operand has size `bound` in `dim`. rows: one index
+// covers all dimensions after dim.
 struct Case {
   Dims sizes;
   int dim;
@@ -36,7 +36,7 @@ struct Case {
 };
 
 struct Indices {
-  std::vector<int64_t> values;  // of the distinct ones
+  std::vector<int64_t> values;  // the distinct index values
   Dims sizes, strides;
 
   Indices(const Case& c, uint32_t seed) : sizes(c.sizes), strides(row_major_strides(c.sizes)) {
@@ -53,7 +53,7 @@ struct Indices {
     std::mt19937 generator(seed);
     const int64_t count =
         c.rows && element_count(c.sizes) > 0 ? c.sizes[0] * strides[0] : element_count(c.sizes);
-    for (int64_t i = 0; i < count; ++i) {  // half of them are one value
+    for (int64_t i = 0; i < count; ++i) {  // about half of them are equal
       const auto drawn = static_cast<int64_t>(generator());
       values.push_back(drawn % 2 == 0 ? c.bound / 2 : drawn / 2 % c.bound);
     }
@@ -68,7 +68,7 @@ struct Indices {
   }
 };
 
-// The row-major number of the element on the other side that entry i of the indices refers to.
+// The row-major index of the element in the other operand to which index entry i refers.
 int64_t target(const Case& c, int64_t i, int64_t index) {
   int64_t inner = 1;
   for (int d = c.sizes.size() - 1; d > c.dim; --d) {
@@ -118,7 +118,7 @@ void check_scatter(const Case& c, DType dtype) {
   }
 }
 
-// The last entry of a target wins. distinct: entry j of a line goes to element 2 j + 1.
+// The last entry for a target wins. distinct: entry j of a line goes to element 2 j + 1.
 void check_overwrite(const Case& c, DType dtype, bool distinct) {
   Array src(dtype, c.sizes, c.layout), y(dtype, c.other(), c.layout);
   src.random(1, 1, 100);
@@ -201,7 +201,7 @@ TEST(Index, ScatterOfDistinctIndices) {
   }
 }
 
-// Several digits of the sort, several blocks, and a target with entries in many chunks.
+// Covers several digits of the sort, several blocks, and a target with entries in many chunks.
 TEST(Index, ScatterAddOfManyEntries) {
   check_scatter({{every_combination() ? 30000 : 5000}, 0, 70000}, DType::f32);
   check_scatter({{2500}, 0, 1}, DType::f16);
@@ -218,7 +218,7 @@ TEST(Index, AddsRepeatedHalvesWithoutRoundingBetween) {
     TestValues<int64_t> index(static_cast<size_t>(count), 1);
     scatter_add({"scatter_add", index.view(DType::i64, {count}), src.view(), y.view(), 0});
     EXPECT_EQ(y[0], 0);
-    EXPECT_EQ(y[1], static_cast<double>(count));  // sums of halves stop at 2048
+    EXPECT_EQ(y[1], static_cast<double>(count));  // a sum in f16 would stop at 2048
   }
 }
 
@@ -260,7 +260,7 @@ TEST(Index, ThreadCountChangesNothing) {
 
 TEST(Index, NarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
-// On a device the result is defined, and the next synchronisation of core reports the fault.
+// On a device the result is defined, and core's next synchronisation reports the fault.
 std::string fault_of(const std::function<void()>& run) {
   try {
     run();
@@ -281,7 +281,7 @@ void expect_fault(const std::function<void()>& run, const std::string& begin) {
 }
 
 TEST(Index, OutOfRangeIsOneTypedError) {
-  fault_of([] {});  // what tests before this one left
+  fault_of([] {});  // clears faults of earlier tests
   for (int64_t bad : {int64_t{3}, int64_t{-1}, INT64_MAX}) {
     for (size_t count : {size_t{4}, size_t{40}}) {
       const auto n = static_cast<int64_t>(count);

@@ -1,4 +1,4 @@
-// masked_select and its inverse: layouts, dtypes, all-false and all-true masks, several chunks.
+// Tests masked_select and its inverse: layouts, dtypes, masks all false and all true, chunks.
 #include <binade/kernels/index/masked_select.h>
 #include <gtest/gtest.h>
 

@@ -148,7 +148,7 @@ TEST(CrossEntropy, MatchesReference) {
   }
 }
 
-// Sizes near those where a device changes from part of a warp to warps to blocks.
+// Covers sizes where a device changes from part of a warp to whole warps to blocks.
 TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
   for (DType dtype : floating_dtypes()) {
     for (int64_t classes : {8, 31, 255, 256, 257, 1000, 8192, 8193}) {
@@ -163,7 +163,7 @@ TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
   }
 }
 
-// The ignored index may be a class, and a device writes NaN where the CPU throws.
+// The ignored index may be a class. For an invalid target a device writes NaN and the CPU throws.
 TEST(CrossEntropy, IgnoredClassAndTargetsThatAreNoClass) {
   for (int64_t classes : {3, 9000}) {
     const size_t count = static_cast<size_t>(3 * classes);

@@ -10,7 +10,7 @@ namespace {
 struct Case {
   DType dtype;
   int64_t times, classes, blank;
-  std::vector<std::vector<int64_t>> labels;  // of each sample
+  std::vector<std::vector<int64_t>> labels;  // the labels of each sample
   std::vector<int64_t> inputs;
   bool mean = false, zero_infinity = false;
 
@@ -20,7 +20,7 @@ struct Case {
     for (const auto& one : labels) {
       most = std::max(most, one.size());
     }
-    return static_cast<int64_t>(most) + 1;  // one that does not count
+    return static_cast<int64_t>(most) + 1;  // one place more, which is unused
   }
 };
 
@@ -40,7 +40,7 @@ Values log_softmax_of(const Values& x, int64_t classes) {
   return y;
 }
 
-// The loss of sample n by the recursion on probabilities themselves.
+// Computes the loss of sample n by the recursion on probabilities.
 double loss_of(const Case& c, const Values& log_probs, int64_t n) {
   const auto& labels = c.labels[static_cast<size_t>(n)];
   const int64_t times = c.inputs[static_cast<size_t>(n)];
@@ -138,8 +138,8 @@ TEST(CtcLoss, MatchesTheSumOverPaths) {
   check_case({DType::f32, 3, 300, 7, {{1, 200}, {299}}, {3, 3}}, "many classes");
 }
 
-// More states than a block has threads, and long enough for probabilities far below the range of
-// f32.
+// Uses more states than a block has threads, and enough times for probabilities far below the range
+// of f32.
 TEST(CtcLoss, ManyStatesAndTimes) {
   const bool cpu = test_device().is_cpu();
   Case c{DType::f32, cpu ? 400 : 150, 6, 0, {{}, {1, 2}}, {cpu ? 400 : 150, 90}};

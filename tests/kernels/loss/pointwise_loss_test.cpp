@@ -23,7 +23,7 @@ double value_of(PointwiseLoss op, double x, double t, double p, double alpha) {
   return 0;
 }
 
-// A finite difference of the values, far from kinks.
+// A central difference quotient, taken far from kinks.
 double slope_of(PointwiseLoss op, double x, double t, double p, double alpha, bool of_target) {
   const double h = 1e-5;
   const double up = of_target ? value_of(op, x, t + h, p, alpha) : value_of(op, x + h, t, p, alpha);
@@ -133,7 +133,7 @@ TEST(PointwiseLoss, MatchesReference) {
   }
 }
 
-// More than one unit of the CPU, more than one block of a device, and rows longer than a unit.
+// Uses more than one unit of work on the CPU, more than one block, and rows longer than a unit.
 TEST(PointwiseLoss, MatchesReferenceOfManyElements) {
   for (const DType dtype : {DType::f32, DType::f16}) {
     check_case({PointwiseLoss::mse, dtype, {131, 77}, {"row-major", {}, 0}, true});

@@ -1,4 +1,4 @@
-// Cross entropy with probabilities against a naive f64 reference.
+// Compares cross entropy with probability targets with a naive f64 reference.
 #include <binade/kernels/loss/soft_cross_entropy.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -84,7 +84,7 @@ TEST(SoftCrossEntropy, MatchesReference) {
   }
 }
 
-// Sizes near those where a device changes from part of a warp to warps to blocks.
+// Covers sizes where a device changes from part of a warp to whole warps to blocks.
 TEST(SoftCrossEntropy, MatchesReferenceAroundTeamSizes) {
   for (const DType dtype : floating_dtypes()) {
     for (const int64_t classes : {8, 31, 257, 1000, 8193}) {

@@ -1,4 +1,4 @@
-// Batch norm with residual and relu in one pass, against batch norm in f64 followed by plain loops.
+// Compares batch norm with a fused residual and relu with batch norm in f64 and plain loops.
 #include <binade/kernels/norm/batch_norm.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -77,8 +77,8 @@ void check_forward(const Case& c) {
                c.name() + " in evaluation");
 }
 
-// dresidual must be the gradient before relu, and the other gradients those of batch norm for it,
-// whether dresidual is wanted or not.
+// dresidual must be the gradient before relu. The other gradients must be batch norm's gradients
+// for it, whether dresidual is wanted or not.
 void check_backward(const Case& c) {
   StridedArray x = c.array(c.dtype, c.draw(1)), dy = c.array(c.dtype, c.draw(2)),
                y = c.array(c.dtype, c.draw(3));

@@ -1,4 +1,4 @@
-// Mean and variance per channel in double.
+// Computes mean and variance per channel in double.
 #pragma once
 #include <binade/kernels/norm/batch_norm.h>
 #include <tests/kernels/support/array_values.h>
@@ -8,7 +8,7 @@ namespace {
 
 inline constexpr double kEps = 1e-5;
 
-// Channel of every element of a tensor [N, C, ...] in logical order.
+// The channel of every element of a tensor [N, C, ...] in logical order.
 inline std::vector<size_t> channels_of(const Dims& sizes) {
   size_t inner = 1;
   for (int i = 2; i < sizes.size(); ++i) {

@@ -4,7 +4,7 @@
 namespace binade::kernels::batch_norm_test {
 namespace {
 
-// dx, dweight and dbias where statistics are constants (evaluation) or depend on x (training).
+// dx, dweight and dbias; statistics are constants in evaluation and depend on x in training.
 struct Gradients {
   Values dx, dweight, dbias;
 };
@@ -184,7 +184,7 @@ TEST(BatchNorm, CroppedChannelsLast) {
 TEST(BatchNorm, VarianceFarFromZeroIsAccurate) {
   const Dims sizes{700, 5};
   const std::vector<size_t> channel = channels_of(sizes);
-  for (double first : {1e4, 0.0, -1e4}) {  // the first row may be far from the others
+  for (double first : {1e4, 0.0, -1e4}) {  // the first row may be an outlier
     Values values = random_values(3500, 1, 1e4, 1);
     std::fill(values.begin(), values.begin() + 5, first);
     StridedArray x = make_array(DType::f32, sizes, values), y(DType::f32, sizes);

@@ -1,10 +1,10 @@
-// The batch's variance where rstd would not show it: far below eps, beside a large mean.
+// Tests the batch's variance where rstd cannot show it: far below eps, beside a large mean.
 #include <tests/kernels/norm/batch_norm_statistics.h>
 
 namespace binade::kernels::batch_norm_variance_test {
 namespace {
 
-// rstd has no digits of a variance far below eps.
+// If the variance is far below eps, rstd has none of its digits.
 TEST(BatchNormVariance, VarianceIsExactFarBelowEps) {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     for (double scale : {1e-6, 1.0, 1e4}) {

@@ -169,8 +169,8 @@ TEST(GroupNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   }
 }
 
-// Vectors or none, planes and rows of several chunks, tiles of channels, groups of more channels
-// than a warp has lanes.
+// Covers sizes with and without vectors, planes and rows of several chunks, tiles of channels, and
+// groups with more channels than a warp has lanes.
 TEST(GroupNorm, MatchesReferenceForAllSizes) {
   for (DType dtype : {DType::f32, DType::f16}) {
     check_case({dtype, 2, 4, 16, 16, 2, kRowMajor});
@@ -184,7 +184,7 @@ TEST(GroupNorm, MatchesReferenceForAllSizes) {
   }
 }
 
-// A mean of 1e3 leaves 13 bits for the deviations; the first element may be far from the others.
+// A mean of 1e3 leaves 13 bits for the deviations; the first element may be an outlier.
 TEST(GroupNorm, VarianceFarFromZeroIsAccurate) {
   for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     for (double first : {1e3, 0.0, -1e3}) {

@@ -105,7 +105,7 @@ void check_case(const Case& c) {
   expect_close(t.rstd, c.compute(), r.rstd, units, c.name() + " rstd");
   t.backward(c);
   const double sum_units = units + 2 * std::sqrt(static_cast<double>(c.rows));
-  // With one column dx = 0, the remainder of terms of size rstd.
+  // With one column dx is 0, but terms of size rstd leave a rounding error.
   const double scale = *std::max_element(r.rstd.begin(), r.rstd.end());
   expect_close(t.dx, c.dtype, r.dx, units, c.name() + " dx", scale);
   expect_close(t.dweight, c.compute(), r.dweight, sum_units, c.name() + " dweight", 1);
@@ -130,8 +130,8 @@ TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   }
 }
 
-// Sizes near those where a device changes from part of a warp to warps to blocks, and from one read
-// to two.
+// Covers sizes where a device changes from part of a warp to whole warps to blocks, and from one
+// read to two.
 TEST(LayerNorm, MatchesReferenceForAllSizes) {
   for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 768, 2049, 4097}) {
@@ -156,7 +156,7 @@ TEST(LayerNorm, ManyRows) {
 // A mean of 1e4 leaves 10 bits for the deviations.
 TEST(LayerNorm, VarianceFarFromZeroIsAccurate) {
   for (int64_t cols : {300, 9000}) {
-    for (double first : {1e4, 0.0, -1e4}) {  // the first element may be far from the others
+    for (double first : {1e4, 0.0, -1e4}) {  // the first element may be an outlier
       const Case c{DType::f32, 2, cols, kRowMajor, false};
       Arrays t(c);
       Values values = random_values(c.count(), 1, 1e4, 1);
@@ -191,8 +191,8 @@ TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
   }
 }
 
-// Rows whose squares, or even sums, exceed the dtype, beside others: as the same rows times a power
-// of two.
+// Rows whose squares, or even sums, overflow the dtype give the results of the same rows scaled by
+// a power of two.
 TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     for (const bool centred : {true, false}) {
@@ -206,7 +206,7 @@ TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
         };
         Values x = values_of(plain.x);
         for (double& value : x) {
-          value *= 8;  // eps is little beside the variance
+          value *= 8;  // eps becomes small compared with the variance
         }
         assign(plain.x, x);
         for (size_t i = 0; i < x.size(); ++i) {
@@ -234,7 +234,7 @@ TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
   }
 }
 
-// All of a row that holds a NaN, and no other row.
+// A NaN makes all of its row NaN, and no other row.
 TEST(LayerNorm, NaNIsNotHidden) {
   for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {3, 40, 300, 2500, 9000}) {
@@ -288,7 +288,7 @@ TEST(LayerNorm, MemoryMayBeginAnywhere) {
   }
 }
 
-// Compares bits, so it runs our kernels: a library gives other bits.
+// Compares bits, so it uses our kernels: a library has other bits.
 TEST(LayerNorm, UnwantedGradientsAndOutputsOverInputs) {
   const std::string before(norm_provider());
   set_norm_provider("own");

@@ -21,7 +21,7 @@ struct Adagrad {
 
 Values gradient(int step) { return random_values(kCount, static_cast<uint32_t>(100 + step)); }
 
-// Parameters and state as the kernels get them.
+// Parameters and state in the form that the kernels take.
 struct State {
   StridedArray param, master, squares, means, buffer;
   bool with_master;
@@ -146,7 +146,7 @@ TEST(OptimizerAdaptive, AdagradFollowsItsFormula) {
   check_trajectory(Adagrad{.weight_decay = 0.1, .initial = 0.5});
 }
 
-// With equal gradients cancellation makes the radicand of a centered step negative.
+// With equal gradients, cancellation makes the radicand of a centered step negative.
 TEST(OptimizerAdaptive, CenteredStepsOfAConstantGradientStayFinite) {
   for (DType dtype : {DType::f32, DType::f16}) {
     State state(dtype, false);
@@ -188,7 +188,7 @@ TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
   compare(Adagrad{.lr_decay = 0.5}, 0);
 }
 
-// Odd lengths, and views that start at odd places: surrounding memory must not change.
+// Covers odd lengths and views at odd offsets: the surrounding memory must not change.
 TEST(OptimizerAdaptive, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 300;
   for (DType dtype : floating_dtypes()) {

@@ -24,7 +24,7 @@ struct Adam {
 
 constexpr double kMultiplier = 0.25;
 
-// Optimizer state and parameters as the kernels get them.
+// Parameters and state in the form that the kernels take.
 struct State {
   StridedArray param, master, first, second, largest;
   bool with_master;
@@ -165,8 +165,8 @@ TEST(Optimizer, AdamAndAdamWFollowTheirFormulas) {
   }
 }
 
-// Lengths near warps, vectors and blocks, and views that start at odd places: the same bits as the
-// whole arrays give, element by element.
+// Covers lengths near warps, vectors and blocks, and views at odd offsets: each element gets the
+// same bits as in the whole arrays.
 TEST(Optimizer, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 1100;
   for (DType dtype : floating_dtypes()) {
@@ -192,7 +192,7 @@ TEST(Optimizer, AnyLengthAndAlignment) {
           const auto i = static_cast<size_t>(k);
           const bool inside = k >= start && k < start + count;
           squares += inside ? grad[i] * grad[i] : 0;
-          const double step = grad[i] > 0 ? 0.1 : -0.1;  // the first of Adam has the size lr
+          const double step = grad[i] > 0 ? 0.1 : -0.1;  // Adam's first step has the size lr
           const double expected = inside ? before[i] * 0.99 - step : before[i];
           ASSERT_NEAR(after[i], expected, inside ? 4 * epsilon(dtype) + 1e-5 : 0)
               << to_string(dtype) << " " << count << " from " << start << " element " << k;

@@ -1,5 +1,5 @@
-// LAMB and LARS against f64 trajectories written from the formulas, over several parameters in one
-// range.
+// Compares LAMB and LARS with f64 trajectories written from the formulas, over several parameters
+// in one range.
 #include <binade/kernels/optimizer/optimizer_trust.h>
 #include <binade/kernels/optimizer/step_rule.h>
 #include <tests/kernels/support/array_values.h>
@@ -10,14 +10,14 @@ namespace {
 constexpr int kSteps = 2;
 constexpr double kMultiplier = 0.25;
 
-// Parameters in a segment of memory; the range begins with the second one.
+// Parameters in a segment of memory; the range starts with the second one.
 struct Piece {
   int64_t begin, count;
 };
 constexpr Piece kPieces[] = {{0, 50}, {128, 9001}, {9216, 1}, {9344, 0}, {9345, 300}, {9645, 77}};
 constexpr int64_t kOrigin = 128, kCount = 9722 - kOrigin;
 constexpr int64_t kFirstItem = 1, kItems = 5, kFirstChunk = 1, kChunks = 5;
-constexpr int kZeroPiece = 4;  // values are 0 there at first
+constexpr int kZeroPiece = 4;  // its values start at 0
 
 struct LAMB {
   double lr = 0.02, beta1 = 0.9, beta2 = 0.99, eps = 1e-6, weight_decay = 0.1;
@@ -50,7 +50,7 @@ Values gradient(int step) {
   return random_values(kCount, static_cast<uint32_t>(100 + step), 0.1, 0.5);
 }
 
-// Parameters and state as the kernels get them.
+// Parameters and state in the form that the kernels take.
 struct State {
   StridedArray param, master, first, second, ratios, chunks, items;
   bool with_master;
@@ -161,7 +161,7 @@ double step_reference(Reference& s, const Values& g, const LARS& o, int) {
   return ratio;
 }
 
-// The elements of a piece, which starts at `begin` of the range.
+// The elements of a piece, which begins at `begin` in the range.
 Values part_of(const Values& all, const Piece& piece) {
   const auto begin = all.begin() + (piece.begin - kOrigin);
   return {begin, begin + piece.count};

@@ -1,4 +1,4 @@
-// Device scalars of a step: the same numbers as the rules give, in device memory.
+// Tests that a step's scalars in device memory have the values that the rules give.
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_scalars.h>
 #include <tests/kernels/support/array_values.h>
@@ -158,7 +158,7 @@ TEST(StepDecide, AtTheFloor) {
     EXPECT_EQ(scaler->needs_full_precision, policy == AtFloor::fp32);
     EXPECT_EQ(scaler->growth_tracker, policy == AtFloor::error ? 1 : 0);
     EXPECT_EQ(scaler->overflow_position, 70);
-    if (policy == AtFloor::error) {  // and nothing is applied until the host has seen it
+    if (policy == AtFloor::error) {  // nothing is applied until the host has seen it
       EXPECT_EQ(scaler->halted, 2);
       EXPECT_EQ(scaler->halted_loss, 5);
       step_scalars->non_finite = 0;

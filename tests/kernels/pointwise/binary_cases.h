@@ -1,5 +1,5 @@
-// Every operation of two inputs with its formula, written once: the tests of the kernels, those on
-// values of f16 and bf16, and the rows of the op table are made from these cases.
+// Every binary operation with its formula, written once. The kernel tests, the tests of all f16 and
+// bf16 values, and the rows of the op table are made from these cases.
 #pragma once
 #include <binade/kernels/pointwise/pointwise.h>
 
@@ -10,21 +10,21 @@ namespace binade::kernels {
 
 struct BinaryCase {
   Binary op;
-  // In double. It gives what PyTorch gives everywhere: at infinities, NaN and the largest numbers.
+  // The formula in double. It matches PyTorch everywhere, also at infinities, NaN and huge numbers.
   double (*f)(double a, double b);
-  double low = -3, high = 3;         // where a is drawn from to test f against its reference,
-  double b_low = -3, b_high = 3;     // and b,
-  std::vector<double> b_kinks = {};  // away from these
-  bool apart = false;                // a and b are never equal, nor close
-  bool jumps = false;                // where a / b is a whole number
+  double low = -3, high = 3;         // range of a in comparisons with the reference
+  double b_low = -3, b_high = 3;     // range of b
+  std::vector<double> b_kinks = {};  // points that b avoids
+  bool apart = false;                // a and b are never equal or close
+  bool jumps = false;                // jumps where a / b is an integer
   bool exact = false;                // one IEEE operation: the result is the rounded formula
   double floor = 0;                  // errors are relative to max(|y|, floor)
-  double ulps = 4;                   // that f32 and f64 may be off
+  double ulps = 4;                   // allowed error of f32 and f64
 };
 
 inline double floor_quotient(double a, double b) {
   const double rest = std::fmod(a, b), below = rest != 0 && (rest < 0) != (b < 0) ? 1 : 0;
-  return b == 0 ? a / b : std::round((a - rest) / b - below);  // NaN of an infinite a
+  return b == 0 ? a / b : std::round((a - rest) / b - below);  // NaN for an infinite a
 }
 inline double python_rest(double a, double b) {
   const double rest = std::fmod(a, b);

@@ -1,5 +1,5 @@
-// Pointwise kernels at the sizes and addresses where vectors begin and end, and with broadcast
-// rows.
+// Tests pointwise kernels at the sizes and addresses where vectors begin and end, and with
+// broadcast rows.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 namespace binade::kernels::pointwise_binary_test {
 namespace {
 
-// Counts around vectors, warps and blocks, at addresses that are aligned, aligned together after a
-// few elements, or never.
+// Covers counts around vectors, warps and blocks, and operands that are aligned, jointly aligned
+// after a few elements, or never aligned.
 TEST(Pointwise, SizesAroundVectorsAndMisalignedMemory) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f64}) {
     for (int64_t n : {1, 2, 7, 8, 9, 31, 33, 255, 257, 2049}) {
@@ -33,7 +33,7 @@ TEST(Pointwise, SizesAroundVectorsAndMisalignedMemory) {
   }
 }
 
-// Rows of whole vectors and of none, with operands repeated along a row or from row to row.
+// Covers rows with and without whole vectors, and operands repeated along or across rows.
 TEST(Pointwise, BroadcastRows) {
   for (DType dtype : {DType::f32, DType::f16}) {
     for (int64_t columns : {8, 12, 33, 64}) {

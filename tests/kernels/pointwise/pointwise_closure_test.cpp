@@ -1,4 +1,4 @@
-// Nothing is forgotten when an operation is added: a formula has a row, and a row a case.
+// Checks that a new operation is complete: every formula has a row, and every row has a case.
 #include <gtest/gtest.h>
 #include <tests/kernels/pointwise/binary_cases.h>
 #include <tests/kernels/pointwise/unary_cases.h>

@@ -1,5 +1,5 @@
-// Values and gradients where formulas meet their edges, as PyTorch 2.15 gives them: zeros of both
-// signs, infinities, NaN, kinks. (Whole ranges: pointwise_range_test.cpp.)
+// Tests values and gradients at the edges of formulas, as PyTorch 2.15 gives them: zeros of both
+// signs, infinities, NaN, kinks. pointwise_range_test.cpp tests whole ranges.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/layouts.h>
@@ -16,7 +16,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = std::numbers::pi, kLn2 = std::numbers::ln2;
 
-// Zeros have their sign.
+// The sign of zero matters.
 void expect_same(double got, double expected, DType dtype, const std::string& what) {
   const double tolerance = 4 * epsilon(dtype) * std::fabs(expected);
   const bool right = std::isnan(expected)   ? std::isnan(got)
@@ -44,7 +44,7 @@ constexpr UnaryEdge kUnaryEdges[] = {
     {Unary::celu, 0.5, 0.5, 1, -2},
     {Unary::softsign, -0.0, -0.0, 1},
     {Unary::softsign, 3, 0.75, 0.0625},
-    {Unary::softsign, kInf, kNan, 0},  // PyTorch's slope is NaN here: the limit is 0
+    {Unary::softsign, kInf, kNan, 0},  // PyTorch's slope is NaN here; ours is the limit, 0
     {Unary::softsign, -kInf, kNan, 0},
     {Unary::hardsigmoid, -3, 0, 0},
     {Unary::hardsigmoid, 3, 1, 0},
@@ -122,7 +122,7 @@ TEST(PointwiseEdges, Binary) {
   }
 }
 
-// PyTorch's sum of squares overflows or vanishes here.
+// PyTorch's sum of squares overflows or underflows here.
 TEST(PointwiseEdges, Atan2FarFromAndNearTheOrigin) {
   for (DType dtype : {DType::f32, DType::f64}) {
     for (double r : {1e-30, 1e30}) {

@@ -1,7 +1,7 @@
-// Values and slopes over the whole range of every floating dtype: all values of f16 and bf16,
-// values spaced by a constant factor up to the largest of f32 and f64, infinities and NaN. A
-// formula that is right near 0 may overflow, cancel or multiply infinity by 0 far away from it.
-// BINADE_LONG in the environment asks for a million values of f32 and f64.
+// Tests values and slopes over the whole range of every floating dtype: all values of f16 and bf16,
+// values of f32 and f64 in geometric steps up to the largest, infinities and NaN. A formula that is
+// right near 0 may overflow, cancel or multiply infinity by 0 far from it. If BINADE_LONG is set, a
+// million values of f32 and f64 are tried.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/pointwise/unary_cases.h>
@@ -30,7 +30,7 @@ double largest(DType dtype) {
   }
 }
 
-// The values to try. On the emulated device every 61st of f16 and bf16.
+// The values to try; on the emulated device, every 61st value of f16 and bf16.
 std::vector<double> range_of(DType dtype) {
   std::vector<double> x = {0, -0.0, kInf, -kInf, std::nan(""), largest(dtype), -largest(dtype)};
   if (is_half(dtype)) {
@@ -51,8 +51,8 @@ std::vector<double> range_of(DType dtype) {
   return x;
 }
 
-// `ulps` units in the last place, of max(|expected|, floor). Infinite or finite may be decided
-// either way at the end of the range; a product of x and a subnormal factor has x times its error.
+// Compares within `ulps` units in the last place of max(|expected|, floor). At the end of the range
+// a result may be infinite or finite. A product of x and a subnormal factor has x times its error.
 bool close(DType dtype, double x, double got, Real expected, double ulps, double floor) {
   const auto nearest = static_cast<double>(expected);
   if (std::isnan(nearest) || std::isnan(got)) {
@@ -74,7 +74,7 @@ bool close(DType dtype, double x, double got, Real expected, double ulps, double
 struct Slope {
   Unary op;
   Real (*slope)(Real x);
-  double below, above;  // at minus infinity and at infinity: the limits
+  double below, above;  // limits at minus infinity and at infinity
   double alpha = 0, beta = 0;
 };
 
@@ -147,7 +147,7 @@ TEST(PointwiseRange, Slopes) {
 
 TEST(PointwiseRange, Values) {
   for (const UnaryCase& c : unary_cases()) {
-    for (DType dtype : {DType::f32, DType::f64}) {  // AllHalves tries those of f16 and bf16
+    for (DType dtype : {DType::f32, DType::f64}) {  // AllHalves covers f16 and bf16
       const std::vector<double> values = range_of(dtype);
       const auto n = static_cast<int64_t>(values.size());
       Array x(dtype, {n}), y(dtype, {n});

@@ -1,4 +1,4 @@
-// A function and its slope in one pass.
+// Tests the kernel that computes a function and its slope in one pass.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/strided_array.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The bits of the two kernels that it stands for, on values around every branch and beyond.
+// It has the bits of the two kernels that it replaces, on values around and beyond every branch.
 TEST(PointwiseSlope, HasTheBitsOfForwardAndBackward) {
   const int64_t n = 100003;
   std::vector<float> x(n), y(n), slope(n), alone(n), dx(n), ones(n, 1.0f);

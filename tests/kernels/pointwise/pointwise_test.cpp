@@ -1,5 +1,5 @@
-// Unary and binary operations and comparisons: against the C library in double, gradients against
-// central differences, all layouts, kinks and ties, special values, accuracy in f32.
+// Tests unary and binary operations and comparisons: values against the C library in double, slopes
+// against central differences, all layouts, kinks and ties, special values, accuracy in f32.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ double slope(const std::function<double(double)>& f, double x) {
   return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h);
 }
 
-// The error of rounding inputs and one result to the dtype, for values of magnitude `scale`.
+// The error of rounding the inputs and the result to the dtype, for values of magnitude `scale`.
 double tolerance(DType dtype, double scale) {
   return (dtype == DType::f64 ? 1e-9 : 4 * epsilon(dtype)) * (scale + 1);
 }
@@ -42,9 +42,9 @@ TEST(Unary, ForwardAndGradient) {
         ASSERT_NEAR(y[i], f, tolerance(dtype, std::fabs(f)) / 2)
             << to_string(c.op) << " " << to_string(dtype) << " at " << x[i];
         if (std::fabs(c.f(x[i] + 1e-4) - 2 * f + c.f(x[i] - 1e-4)) > 1e-5) {
-          continue;  // a kink: no difference quotient
+          continue;  // no difference quotient at a kink
         }
-        // The gradient may be taken at a rounded output: a few more units.
+        // The gradient may be computed from a rounded output, which costs a few more units.
         const double df = slope([&](double v) { return c.f(v); }, x[i]) * dy[i];
         ASSERT_NEAR(dx[i], df, 3 * tolerance(dtype, std::fabs(df)))
             << to_string(c.op) << " " << to_string(dtype) << " at " << x[i];
@@ -100,7 +100,7 @@ TEST(Unary, GradientAtKinks) {
   EXPECT_EQ(gradient(Unary::clamp, 2, -1, 2), 1);
   EXPECT_EQ(gradient(Unary::hardtanh, -1, -1, 2), 0);
   EXPECT_EQ(gradient(Unary::hardtanh, 2, -1, 2), 0);
-  EXPECT_EQ(gradient(Unary::hardtanh, kNan, -1, 2), 1);  // as PyTorch's, relu's too
+  EXPECT_EQ(gradient(Unary::hardtanh, kNan, -1, 2), 1);  // as in PyTorch, also for relu
   EXPECT_EQ(gradient(Unary::pow_scalar, 0, 0), 0);
 }
 
@@ -140,12 +140,12 @@ TEST(Unary, SpecialValues) {
   }
 }
 
-// Where a result rounds to a limit, it is this limit and not its neighbour.
+// A result that rounds to a limit must be that limit and not its neighbour.
 TEST(Unary, ResultsFarFromZeroAreTheirLimits) {
   constexpr int64_t kCount = 1003;
   struct Row {
     Unary op;
-    double above, below, from;  // from this magnitude on, f32 has no number between
+    double above, below, from;  // from this magnitude on, the limit is the nearest f32
   };
   const Row rows[] = {{Unary::tanh, 1, -1, 9.02},
                       {Unary::erf, 1, -1, 4},
@@ -154,7 +154,7 @@ TEST(Unary, ResultsFarFromZeroAreTheirLimits) {
   for (const Row& row : rows) {
     for (const double sign : {1, -1}) {
       Array x(DType::f32, {kCount}), y(DType::f32, {kCount});
-      for (int64_t i = 0; i < kCount; ++i) {  // in equal ratios up to 1e34 or more, then infinity
+      for (int64_t i = 0; i < kCount; ++i) {  // geometric steps to at least 1e34, then infinity
         const double size = row.from * std::pow(10, 0.034 * static_cast<double>(i));
         x.set(i, sign * (i < kCount - 1 ? size : kInf));
       }
@@ -166,8 +166,8 @@ TEST(Unary, ResultsFarFromZeroAreTheirLimits) {
   }
 }
 
-// Largest relative error of an operation in units of 2^-24 (half to one unit in the last place of
-// f32) over a sweep of [low, high].
+// The largest relative error of an operation in units of 2^-24 (half to one unit in the last place
+// of f32) over [low, high].
 double worst_ulps(Unary op, double low, double high, double alpha = 0, double beta = 0) {
   constexpr int64_t kCount = 20011;
   Array x(DType::f32, {kCount}), y(DType::f32, {kCount}), wide(DType::f64, {kCount});
@@ -201,7 +201,7 @@ TEST(Unary, SinglePrecisionIsAccurate) {
   EXPECT_LT(worst_ulps(Unary::sigmoid, -87, 20), 5);
   EXPECT_LT(worst_ulps(Unary::erf, -4, 4), 5);
   EXPECT_LT(worst_ulps(Unary::gelu, -12, 12), 10);
-  EXPECT_LT(worst_ulps(Unary::gelu, -13, -2), 10);  // where erfc(x) of a rounded x is 170 off
+  EXPECT_LT(worst_ulps(Unary::gelu, -13, -2), 10);  // erfc(x) of a rounded x would be 170 off here
   EXPECT_LT(worst_ulps(Unary::gelu, -1e-3, 1e-3), 10);
   EXPECT_LT(worst_ulps(Unary::silu, -87, 20), 6);
   EXPECT_LT(worst_ulps(Unary::softplus, -87, 40, 1, 100), 6);

@@ -1,8 +1,9 @@
-// Unary and binary operations, casts and comparisons on all 65,536 values of f16 and of bf16: what
-// is one rounding of the exact result has its bits; every other function is within one unit in the
-// last place of the result in double. Infinities and NaN come out as in PyTorch.
+// Tests unary and binary operations, casts and comparisons on all 65,536 values of f16 and of bf16.
+// Operations that are one rounding of the exact result must have its bits; all others must be
+// within one unit in the last place of the result in double. Infinities and NaN come out as in
+// PyTorch.
 //
-// On the emulated device every 61st value, unless BINADE_ALL_HALVES is set.
+// On the emulated device every 61st value is tried, unless BINADE_ALL_HALVES is set.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ double rounded(DType dtype, double x) {
   return dtype == DType::f16 ? static_cast<double>(half(x)) : static_cast<double>(bfloat16(x));
 }
 
-// Value i is that of the bits i * step * factor + shift, which for an odd factor runs over all.
+// Value i has the bits i * step * factor + shift; an odd factor reaches all values.
 Array halves(DType dtype, uint32_t factor = 1, uint32_t shift = 0) {
   Array x(dtype, {count()});
   for (int64_t i = 0; i < count(); ++i) {
@@ -48,7 +49,7 @@ Array halves(DType dtype, uint32_t factor = 1, uint32_t shift = 0) {
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Distance between neighbours of the dtype near x.
+// The distance between neighbours of the dtype near x.
 double ulp(DType dtype, double x) {
   const double least = dtype == DType::f16 ? 0x1p-24 : 0x1p-133;
   return x == 0 ? least : std::fmax(least, std::ldexp(epsilon(dtype), std::ilogb(x)));
@@ -59,14 +60,14 @@ bool within_one_ulp(DType dtype, double got, double exact) {
   if (same(got, nearest)) {
     return true;
   }
-  if (std::isinf(got) || std::isinf(nearest)) {  // the largest finite value beside infinity
+  if (std::isinf(got) || std::isinf(nearest)) {  // infinity may stand for the largest finite value
     const double largest = dtype == DType::f16 ? 65504 : 0x1.fep127;
     return std::fabs(std::isinf(got) ? nearest : got) == largest && got * nearest > 0;
   }
   return std::fabs(got - exact) <= ulp(dtype, exact);
 }
 
-// Counts and shows the results that are wrong.
+// Counts and prints wrong results.
 class Judge {
  public:
   Judge(const char* op, DType dtype, bool exact) : op_(op), dtype_(dtype), exact_(exact) {}
@@ -107,7 +108,7 @@ TEST(AllHalves, UnaryAreExactOrWithinOneUlp) {
   }
 }
 
-// Each value with itself, with its negative, with neighbours and with four others.
+// Pairs each value with itself, its negative, its neighbours and four other values.
 constexpr uint32_t kPartners[][2] = {{1, 0},     {1, 32768},     {1, 1},        {1, 65535},
                                      {40503, 7}, {26545, 12345}, {9949, 31337}, {65521, 54321}};
 

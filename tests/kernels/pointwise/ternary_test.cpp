@@ -1,5 +1,5 @@
-// Selection and interpolation against plain references in every layout, with numbers instead of
-// operands, broadcasts, every dtype, sizes near vectors.
+// Compares selection and interpolation with plain references: every layout and dtype, numbers in
+// place of operands, broadcasts, sizes near vectors.
 #include <binade/kernels/pointwise/ternary.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/layouts.h>
@@ -12,7 +12,7 @@
 namespace binade::kernels::ternary_test {
 namespace {
 
-// The value after storing `value` in a dtype.
+// Returns `value` rounded to a dtype.
 double stored(DType dtype, double value) {
   Array one(dtype, {});
   one.set(0, value);
@@ -26,7 +26,7 @@ void fill_mask(Array& mask, uint32_t seed) {
   }
 }
 
-// Skips layouts of some dtypes if there is no time for all of them.
+// Skips some layouts of some dtypes if there is no time for all combinations.
 bool left_out(DType dtype, const Dims& sizes, Layout layout) {
   return !every_combination() &&
          (dtype == DType::f64 || is_half(dtype) || !is_floating(dtype) ||
@@ -150,7 +150,7 @@ TEST(Ternary, InPlaceAndNan) {
   a.random(1);
   const std::vector<std::byte> before = a.bytes();
   for (int64_t i = 0; i < 100; ++i) {
-    b.set(i, NAN);  // what is not chosen leaves no trace
+    b.set(i, NAN);  // the value that is not selected must have no effect
   }
   Array y(DType::f32, {100});
   where_forward({mask.view(), a.view(), b.view(), y.view()});

@@ -1,6 +1,6 @@
-// Every operation of one input with its formula, written once: the tests of the kernels, those on
-// all values of f16 and bf16, and the rows of the op table are made from these cases. An operation
-// may have several, which differ in the options or the range.
+// Every unary operation with its formula, written once. The kernel tests, the tests of all f16 and
+// bf16 values, and the rows of the op table are made from these cases. An operation may have
+// several cases, which differ in options or range.
 #pragma once
 #include <binade/kernels/pointwise/pointwise.h>
 
@@ -12,8 +12,8 @@
 
 namespace binade::kernels {
 
-// f(x), f(x, alpha) or f(x, alpha, beta), in double. It gives what PyTorch gives everywhere: at
-// infinities, NaN and the largest numbers too.
+// f(x), f(x, alpha) or f(x, alpha, beta), in double. It matches PyTorch everywhere, also at
+// infinities, NaN and the largest numbers.
 class Formula {
  public:
   template <class F>
@@ -36,16 +36,16 @@ class Formula {
 struct UnaryCase {
   Unary op;
   Formula formula;
-  double low = -3, high = 3;       // where f is tested against its reference
-  std::vector<double> kinks = {};  // points without a derivative, or where f changes its formula
-  double alpha = 0, beta = 0;      // of an op with an option: PyTorch's default
+  double low = -3, high = 3;       // range where f is compared with its reference
+  std::vector<double> kinks = {};  // points without a derivative, or where the formula changes
+  double alpha = 0, beta = 0;      // options, with PyTorch's defaults
   bool exact = false;              // one IEEE operation: the result is the rounded formula
   double floor = 0;                // errors are relative to max(|y|, floor): f cancels near a zero
-  double ulps = 4;                 // that f32 and f64 may be off
+  double ulps = 4;                 // allowed error of f32 and f64
   double f(double x) const { return formula(x, alpha, beta); }
 };
 
-// The op that takes an option is tried with this value of it, too.
+// Ops with an option are also tried with this value.
 inline constexpr double kOtherOption = 0.6;
 
 inline double logistic(double x) {
@@ -63,10 +63,10 @@ inline double softplus_of(double x, double beta, double threshold) {
 }
 inline double gelu_by_tanh(double x) {
   const double u = std::sqrt(2 / std::numbers::pi) * x * (1 + 0.044715 * x * x);
-  return x / (1 + std::exp(-2 * u));  // x (1 + tanh(u)) / 2 without its cancellation
+  return x / (1 + std::exp(-2 * u));  // equals x (1 + tanh(u)) / 2 without cancellation
 }
 
-// Where the step functions jump.
+// The points where step functions jump.
 inline const std::vector<double> kWhole = {-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6};
 inline const std::vector<double> kHalves = {-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5};
 
@@ -203,7 +203,7 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .formula = [](double x) { return std::log2(x); },
        .low = 0.3,
        .floor = 0.1},
-      // Operations without an op of this name and signature.
+      // Operations without an op of the same name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
        .formula = limited,
@@ -253,7 +253,7 @@ inline const std::vector<UnaryCase>& unary_cases() {
   return cases;
 }
 
-// Whether the public op of this name takes alpha, as an option with a default.
+// True if the public op of this name takes alpha as an option with a default.
 constexpr bool has_option(Unary op) {
 #define BINADE_IS(name, ...) op == Unary::name ||
   return BINADE_UNARY_OPTION_OPS(BINADE_IS) false;

@@ -1,5 +1,5 @@
-// Random fills and dropout: the Philox sequence itself, statistics, independence of layout, threads
-// and instruction set.
+// Tests random fills and dropout: the Philox sequence, statistics, and independence of layout,
+// threads and instruction set.
 #include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/philox.h>
 #include <binade/kernels/random/draw.h>
@@ -166,8 +166,8 @@ TEST(Bernoulli, ComparesOneNumberPerElement) {
 }
 
 TEST(ChooseWeighted, SearchesTheSums) {
-  // The sums of row 1 are those of a device that rounded otherwise: class 1 of weight 0 has a
-  // share.
+  // The sums of row 1 look like those of a device that rounds differently: class 1 has weight 0 but
+  // a share of the sums.
   Array weights(DType::f64, {2, 4}), sums(DType::f64, {2, 4}), at(DType::f64, {2, 5}),
       y(DType::i64, {2, 5});
   const double w[] = {0, 1, 2, 1, 1, 0, 2, 1}, s[] = {0, 1, 3, 4, 1, 1.5, 3, 4};
@@ -203,8 +203,8 @@ TEST(Random, BadArgumentsAreErrors) {
   EXPECT_THROW(dropout({x.view(), x.view(), NAN, 0, 0}), Error);
 }
 
-// Every instruction set gives these bits: an FNV-1a hash of a normal fill. A device has logarithms
-// and sines of its own (FillNormal.IsBoxMuller compares its values); its bits repeat.
+// An FNV-1a hash of a normal fill, equal for every instruction set. A device has its own logarithms
+// and sines (FillNormal.IsBoxMuller compares its values), but its bits repeat.
 TEST(Random, BitsDoNotDependOnTheInstructionSet) {
   Array y(DType::f32, {5000});
   fill_normal({.y = y.view(), .seed = 3, .offset = 1});

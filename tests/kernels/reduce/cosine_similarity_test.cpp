@@ -11,7 +11,7 @@ struct Case {
   int dim;
   double eps;
   ArrayLayout layout;
-  double scale1 = 1, scale2 = 1;  // of the operands
+  double scale1 = 1, scale2 = 1;  // scales of the operands
 };
 
 void check_case(const Case& c) {
@@ -133,7 +133,7 @@ TEST(CosineSimilarity, OneGradientAndRepeatedOperand) {
                               .dim = 1});
   double product = 0, square = 0;
   for (int64_t i = 0; i < 4; ++i) {
-    product += a.get({1, i}) * da.get({1, i});  // the gradient is normal to x1
+    product += a.get({1, i}) * da.get({1, i});  // the gradient is orthogonal to x1
     square += b.get({i}) * b.get({i});
   }
   EXPECT_NEAR(product, 0, 1e-6);

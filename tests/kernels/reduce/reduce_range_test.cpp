@@ -1,4 +1,4 @@
-// Reductions of NaN, beside a large mean, and near the ends of the range of float.
+// Tests reductions with NaN, with a large mean, and near the ends of the range of float.
 #include <tests/kernels/reduce/reduce_reference.h>
 #include <tests/kernels/support/strided_array.h>
 
@@ -7,12 +7,12 @@
 namespace binade::kernels::reduce_range_test {
 namespace {
 
-// Shapes whose sequences lie along memory, across it, and in chunks.
+// Shapes whose reduced elements are contiguous, strided, or in chunks.
 const std::pair<Dims, Dims> kWays[] = {{{3}, {1}},           {{3, 1100}, {3, 1}},
                                        {{1100, 3}, {1, 3}},  {{2, 5, 700}, {1, 5, 1}},
                                        {{70000, 1}, {1, 1}}, {{9, 21}, {9, 1}}};
 
-// PyTorch is within .4 epsilon here; a mean that is rounded to float would cost three digits.
+// PyTorch is within 0.4 epsilon here; a mean rounded to float would cost three digits.
 TEST(ReduceRange, VarianceBesideAMeanOfAMillion) {
   for (const auto& [sizes, y_sizes] : kWays) {
     for (double mean : {1e6, -3e7}) {
@@ -42,7 +42,7 @@ TEST(ReduceRange, VarianceBesideAMeanOfAMillion) {
   }
 }
 
-// The squares are outside of the range of float, the results inside.
+// The squares exceed the range of float, but the results do not.
 TEST(ReduceRange, SquaresDoNotLeaveTheRange) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     for (const auto& [sizes, y_sizes] : kWays) {
@@ -63,7 +63,7 @@ TEST(ReduceRange, SquaresDoNotLeaveTheRange) {
   }
 }
 
-// aux is how many elements are NaN: the gradient of max and min is shared among them.
+// aux counts the NaN elements: the gradient of max and min is shared among them.
 TEST(ReduceRange, NaNIsEqualToNaN) {
   for (DType dtype : floating_dtypes()) {
     for (const auto& [sizes, y_sizes] : kWays) {

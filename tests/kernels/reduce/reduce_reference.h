@@ -13,7 +13,7 @@ namespace {
 
 using Sequence = std::vector<double>;
 
-// The elements of x that go into each element of a result of these sizes.
+// The elements of x that are reduced to each element of a result with these sizes.
 inline std::vector<Sequence> sequences(const Array& x, const Dims& sizes, const Dims& y_sizes) {
   std::vector<Sequence> all(static_cast<size_t>(element_count(y_sizes)));
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -33,7 +33,7 @@ struct Expected {
 };
 
 inline Expected moments(Reduce op, const Sequence& x, double correction) {
-  long double mean = 0, squares = 0;  // in double a constant line would have a deviation
+  long double mean = 0, squares = 0;  // in double, a constant line would have a deviation
   for (double v : x) {
     mean += v;
   }

@@ -1,5 +1,5 @@
-// Norms, variance, logsumexp, products and extremes with the values for their gradients, over every
-// subset of dimensions, against double arithmetic in two passes; the gradients themselves; argmin.
+// Tests norms, variance, logsumexp, products and extremes, with the values for their gradients,
+// over every subset of dimensions against two-pass arithmetic in double; the gradients; argmin.
 #include <tests/kernels/reduce/reduce_reference.h>
 #include <tests/kernels/support/strided_array.h>
 
@@ -229,7 +229,7 @@ TEST(ReduceBackward, EveryFormulaLayoutAndDtype) {
   }
 }
 
-// A b that float cannot hold, along rows and across them; an undefined b is 0.
+// b needs more digits than float has, along rows and across them; an undefined b is 0.
 TEST(ReduceBackward, DeviationKeepsTheDigitsOfB) {
   for (const auto& [sizes, y_sizes] :
        {std::pair<Dims, Dims>{{3, 1030}, {3, 1}}, std::pair<Dims, Dims>{{1030, 3}, {1, 3}}}) {
@@ -276,7 +276,7 @@ TEST(ArgMin, ValuesAndFirstOfTies) {
   }
   Array least(DType::i64, {2}), at(DType::i64, {});
   least.set(0, 5);
-  least.set(1, -0x1p63);  // its negative is no i64
+  least.set(1, -0x1p63);  // its negative does not exist in i64
   argmax({least.view(), at.view(), 0, kNoView, true});
   EXPECT_EQ(at[0], 1);
   Array wrong(DType::f64, {});

@@ -1,4 +1,4 @@
-// Reductions over every subset of dimensions against double sums; error growth, specials, argmax.
+// Compares reductions over every subset of dimensions with double; error growth, specials, argmax.
 #include <binade/kernels/reduce/reduce.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace binade::kernels::reduce_test {
 namespace {
 
-// The element of the result into which element i of x is reduced.
+// The index of the result to which element i of x is reduced.
 int64_t target(const Dims& x, const Dims& y, int64_t i) {
   int64_t at[kMaxDims];
   for (int d = x.size() - 1; d >= 0; --d) {
@@ -115,7 +115,7 @@ TEST(Reduce, LargeShapesInChunks) {
   }
 }
 
-// Sequences and outputs near the sizes of warps, blocks and vectors, at any alignment.
+// Covers lengths and output counts near warps, blocks and vectors, at any alignment.
 TEST(Reduce, SizesAroundWarpsAndVectors) {
   for (DType dtype : {DType::f32, DType::f16}) {
     for (int64_t n : {1, 2, 15, 16, 17, 31, 33, 255, 257, 1023, 1025}) {
@@ -183,7 +183,7 @@ TEST(Reduce, ErrorStaysSmallOverAMillionTerms) {
     ones.set(i, 1);
   }
   reduce_forward({Reduce::mean, ones.view(), mean.view()});
-  EXPECT_EQ(mean[0], 1);  // the f16 sum would be infinite
+  EXPECT_EQ(mean[0], 1);  // a sum in f16 would be infinite
 }
 
 TEST(Reduce, BitsDoNotDependOnThreadCount) {

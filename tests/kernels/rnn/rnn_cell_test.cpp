@@ -1,4 +1,4 @@
-// Recurrent cells against plain f64 formulas, forward and backward.
+// Compares recurrent cells with plain f64 formulas, forward and backward.
 #include <binade/kernels/rnn/rnn_cell.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -7,7 +7,7 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One element. `gate` and `product` before the step.
+// One element of a cell; `gate` and `product` are the inputs of the step.
 struct Element {
   RNNCell cell;
   double gate[4], product[3], h_before, c_before;
@@ -54,7 +54,7 @@ struct Problem {
   RNNCell cell;
   DType dtype;
   int64_t batch, hidden;
-  bool out = true, next = true;  // which parts of dh there are
+  bool out = true, next = true;  // which parts of dh exist
   int64_t gates = gate_count(cell);
   Dims state{batch, hidden}, wide{batch, gates*hidden};
   DType compute = compute_dtype(dtype);
@@ -107,7 +107,7 @@ struct Problem {
   }
 
  private:
-  // Index of gate k of element i in a wide array.
+  // The index of gate k of element i in an array with all gates.
   size_t at(size_t i, size_t k) const {
     const auto n = static_cast<size_t>(hidden);
     return (i / n * static_cast<size_t>(gates) + k) * n + i % n;
@@ -141,7 +141,7 @@ struct Problem {
         values[at(i, k)] = e.value[k];
       }
     }
-    // The backward reads values of gates that were rounded to the dtype.
+    // The backward reads gate values that were rounded to the dtype.
     const double units = 8 + 4 * epsilon(dtype) / epsilon(compute);
     expect_close(h, dtype, vh, 8, what + " h", 1);
     expect_close(dgates, dtype, vg, units, what + " dgates", 1);

@@ -1,5 +1,5 @@
-// A whole sequence against a product and a cell for each step: the same bits in f32 and f64, where
-// nothing is rounded in between, else close.
+// Compares a whole sequence with a product and a cell per step: the same bits in f32 and f64, which
+// round nothing in between, else close.
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/rnn/rnn_sequence.h>
 #include <tests/kernels/support/array_values.h>
@@ -36,7 +36,7 @@ View at_place(const View& v, int64_t i) {
                  Dims{v.strides[1], v.strides[2]});
 }
 
-// The arrays of one computation. Inputs have fixed seeds.
+// The arrays of one computation. The inputs have fixed seeds.
 struct Computation {
   Sequence s;
   DType compute = compute_dtype(s.dtype);
@@ -163,14 +163,14 @@ void compare(const Sequence& s, const std::string& what) {
         text(what, " ", s.dtype, " cell ", static_cast<int>(s.cell), " result ", i);
     if (compute_dtype(s.dtype) == s.dtype) {
       ASSERT_TRUE(a[i]->bytes() == b[i]->bytes()) << name;
-    } else {  // states and gradients are rounded at other places
+    } else {  // states and gradients are rounded elsewhere
       expect_close(*a[i], s.dtype, values_of(*b[i]), 8 * epsilon(s.dtype) / epsilon(DType::f32),
                    name, 1);
     }
   }
 }
 
-// Around the widths of vectors, panels, tiles, and one block of k.
+// Covers sizes around vectors, panels, tiles, and one block of k.
 TEST(RNNSequence, HasTheBitsOfSteps) {
   for (DType dtype : floating_dtypes()) {
     for (RNNCell cell : kCells) {

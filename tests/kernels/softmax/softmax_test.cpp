@@ -26,7 +26,7 @@ Values forward(const Values& x, const Dims& sizes, int dim, bool log) {
   Values y(x.size());
   for_lines(sizes, dim, [&](size_t start, size_t step, size_t count) {
     double largest = -kInf;
-    long double sum = 0;  // thousands of terms in double would lose more than the kernels do
+    long double sum = 0;  // in double, thousands of terms lose more than the kernels do
     for (size_t i = 0; i < count; ++i) {
       largest = std::max(largest, x[start + i * step]);
     }
@@ -97,7 +97,7 @@ TEST(Softmax, MatchesReferenceForAllLengthsOfRows) {
   }
 }
 
-// Rows near the sizes where a device changes from part of a warp to warps to blocks, and from one
+// Covers sizes where a device changes from part of a warp to whole warps to blocks, and from one
 // read to two.
 TEST(Softmax, MatchesReferenceAroundTeamSizes) {
   for (DType dtype : floating_dtypes()) {
@@ -162,7 +162,7 @@ TEST(Softmax, ExtremeInputs) {
   }
 }
 
-// Subnormal results and every magnitude of the exponential, against std::exp.
+// Compares subnormal results and every magnitude of the exponential with std::exp.
 TEST(Softmax, ExponentialIsAccurateOverItsWholeRange) {
   for (DType dtype : {DType::f32, DType::f64}) {
     const double lowest = dtype == DType::f32 ? -110 : -750;

@@ -1,5 +1,5 @@
-// Cumulative products and their gradients along every dimension against double products, with no
-// zero, one and several in a line; NaN, overflow on the way, integers.
+// Compares cumulative products and their gradients along every dimension with double products, with
+// no zero, one and several in a line; NaN, intermediate overflow, integers.
 #include <binade/kernels/sort/cumprod.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::vector<Line> lines_of(const Dims& sizes, int dim) {
   return lines;
 }
 
-// `zeros` zeros in each line, where it is so long.
+// Puts `zeros` zeros into each line that is long enough.
 void put_zeros(Array& x, int dim, int zeros) {
   uint32_t seed = 12345;
   for (const Line& line : lines_of(x.view().sizes, dim)) {
@@ -123,7 +123,7 @@ TEST(Cumprod, ZerosHaveTheExactGradient) {
 }
 
 TEST(Cumprod, ProductsThatOverflowOnTheWay) {
-  // f16 is multiplied in f32: 6e4 * 6e4 comes back into the range.
+  // f16 is multiplied in f32, so 6e4 * 6e4 can return to the range of f16.
   Array x(DType::f16, {3}), y(DType::f16, {3});
   x.set(0, 60000);
   x.set(1, 60000);
@@ -131,7 +131,7 @@ TEST(Cumprod, ProductsThatOverflowOnTheWay) {
   cumprod_forward({x.view(), y.view(), 0});
   EXPECT_TRUE(std::isinf(y[1]));
   EXPECT_NEAR(y[2], 60000.0 * 60000 * 0x1p-20, 2);
-  // A 0 before large numbers is 0 throughout, and so are the gradients after it.
+  // The product stays 0 after a 0, even before large numbers, and so do the gradients after it.
   for (DType dtype : {DType::f64, DType::f32}) {
     const std::vector<double> dx = gradient({0, 1e30, 1e30, 1e30, 1e30}, dtype);
     EXPECT_EQ(std::vector<double>(dx.begin() + 1, dx.end()), (std::vector<double>{0, 0, 0, 0}));

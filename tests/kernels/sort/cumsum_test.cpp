@@ -1,4 +1,4 @@
-// Cumulative sums along every dimension, both ways, against double sums; long lines in chunks.
+// Compares cumulative sums along every dimension, both ways, with double; long lines in chunks.
 #include <binade/kernels/sort/cumsum.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Sorts and topk along every dimension against a stable sort of doubles: ties, NaN, infinities,
-// lines shorter and longer than a tile, and the gradients.
+// Compares sort and topk along every dimension with a stable sort of doubles: ties, NaN,
+// infinities, lines shorter and longer than a tile, and the gradients.
 #include <binade/kernels/sort/sort.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ struct Trial {
   Layout layout = Layout::contiguous;
 };
 
-// The order of a line of values: NaN as the largest, ties by index.
+// The sorted order of a line: NaN counts as the largest value, ties are ordered by index.
 std::vector<int64_t> order_of(const std::vector<double>& line, bool descending) {
   std::vector<int64_t> order(line.size());
   std::iota(order.begin(), order.end(), 0);
@@ -71,7 +71,7 @@ void check_lines(const Trial& t, Array& x) {
   }
 }
 
-// Whole numbers, so that there are ties.
+// Uses whole numbers, so that there are ties.
 void check(const Trial& t) {
   Array x(t.dtype, t.sizes, t.layout);
   const double low = t.dtype == DType::u8 || t.dtype == DType::boolean ? 0 : -60;

@@ -1,4 +1,4 @@
-// Flat values of a StridedArray in logical (row-major) order, layouts to test with, and comparison.
+// Values of a StridedArray in logical (row-major) order, layouts to test with, and comparison.
 #pragma once
 #include <binade/kernels/base/parallel.h>
 #include <tests/kernels/support/strided_array.h>
@@ -58,8 +58,8 @@ inline StridedArray make_array(DType dtype, const Dims& sizes, const Values& val
   return array;
 }
 
-// Within `units` roundings of the dtype and its compute type, relative to the largest value, or to
-// `scale` if cancellation may make results smaller than their terms.
+// Compares within `units` roundings of the dtype and its compute type, relative to the largest
+// value, or to `scale` if cancellation may make results smaller than their terms.
 inline void expect_close(const StridedArray& got, DType dtype, const Values& expected, double units,
                          const std::string& what, double scale = 0) {
   const Values values = values_of(got);
@@ -80,7 +80,7 @@ inline void expect_close(const StridedArray& got, DType dtype, const Values& exp
   EXPECT_TRUE(got.gaps_untouched()) << what;
 }
 
-// Runs `run` with 1, 2 and 4 threads; it returns the bytes of its results, which must not change.
+// Calls `run` with 1, 2 and 4 threads; the bytes of the results that it returns must not change.
 inline void expect_thread_invariant(const std::function<std::vector<std::byte>()>& run) {
   set_threads(1);
   const std::vector<std::byte> serial = run();
@@ -91,7 +91,6 @@ inline void expect_thread_invariant(const std::function<std::vector<std::byte>()
   set_threads(0);
 }
 
-// The text of the error that `run` throws; empty if it throws none.
 inline void append(std::vector<std::byte>& all, const StridedArray& array) {
   all.insert(all.end(), array.bytes().begin(), array.bytes().end());
 }

@@ -1,6 +1,6 @@
-// Memory of tests with a side for the host, which the test reads and writes, and one for the
-// device, which kernels use. On the CPU both are the same memory; on "cuda" they are separate, and
-// on "emulated" too if BINADE_TEST_MEMORY is "device".
+// Memory for tests with a host side, which the test reads and writes, and a device side, which
+// kernels use. On the CPU both are the same memory; on "cuda" they are separate, and on "emulated"
+// too if BINADE_TEST_MEMORY is "device".
 #pragma once
 #include <tests/kernels/support/test_device.h>
 #ifdef BINADE_WITH_CUDA
@@ -19,9 +19,9 @@
 
 namespace binade::kernels {
 
-// device(), which every view of the bytes uses, copies what the host has written to the device. The
-// first access by the host after a kernel call copies back. So a view may be kept while kernels
-// run, but not while the host writes.
+// device(), which every view uses, copies what the host has written to the device. The first host
+// access after a kernel call copies back. So a view may be kept while kernels run, but not while
+// the host writes.
 class DeviceBytes {
  public:
   DeviceBytes() = default;
@@ -80,7 +80,7 @@ class DeviceBytes {
   }
 
   std::unique_ptr<Workspace> device_;
-  mutable unsigned calls_ = 0;  // when both sides were last equal
+  mutable unsigned calls_ = 0;  // call count when both sides were last equal
 #else
   std::byte* device() { return host_.data(); }
 
@@ -91,7 +91,7 @@ class DeviceBytes {
   bool newer_on_host_ = false;
 };
 
-// A few values for tests that need no layouts: read it like an array, write it with set().
+// A few values for tests that need no layouts. Read them like an array and write them with set().
 template <class T>
 class TestValues {
  public:
@@ -116,7 +116,7 @@ class TestValues {
     return std::equal(begin(), end(), other.begin(), other.end());
   }
 
-  // `first` elements are skipped.
+  // Skips the first `first` elements.
   View view(DType dtype, const Dims& sizes, size_t first = 0) {
     return test_view(bytes_.device() + first * sizeof(T), dtype, sizes);
   }

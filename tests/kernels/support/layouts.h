@@ -1,5 +1,5 @@
-// Arrays of any dtype in the layouts that pointwise kernels must handle, read and written as double
-// in row-major logical order. Memory between the elements holds a canary.
+// Arrays of any dtype in the layouts that pointwise kernels must support, read and written as
+// double in row-major logical order. Memory between the elements holds a canary.
 #pragma once
 #include <binade/kernels/base/view.h>
 #include <tests/kernels/support/device_bytes.h>
@@ -24,7 +24,7 @@ enum class Layout {
 inline constexpr Layout kOutputLayouts[] = {Layout::contiguous,    Layout::transposed,
                                             Layout::step2,         Layout::offset,
                                             Layout::channels_last, Layout::padded};
-// The last two have stride 0 in the first or the last dimension: inputs only.
+// The last two have stride 0 in the first or last dimension, so they are only for inputs.
 inline constexpr Layout kInputLayouts[] = {
     Layout::contiguous,    Layout::transposed, Layout::step2,     Layout::offset,
     Layout::channels_last, Layout::padded,     Layout::same_rows, Layout::same_columns};
@@ -37,7 +37,7 @@ inline const std::vector<Dims>& test_shapes() {
 
 class Array {
  public:
-  // `start` elements of canary come before the first one.
+  // `start` canary elements precede the first element.
   Array(DType dtype, const Dims& sizes, Layout layout = Layout::contiguous, int64_t start = 0)
       : dtype_(dtype), sizes_(sizes), strides_(row_major_strides(sizes)) {
     const int rank = sizes.size();

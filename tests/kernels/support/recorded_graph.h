@@ -1,6 +1,6 @@
-// CUDA graphs of kernel calls, and workspaces in device memory that are released only when a test
-// ends: kernel tests have no caching allocator, and with deferred streams and graphs the work that
-// uses a workspace runs after the call that allocated it.
+// CUDA graphs of kernel calls, and device workspaces that are released only at the end of a test.
+// Kernel tests have no caching allocator, and with deferred streams and graphs the work that uses a
+// workspace runs after the call that allocated it.
 #pragma once
 #include <tests/kernels/support/strided_array.h>
 #ifdef BINADE_WITH_CUDA
@@ -58,7 +58,7 @@ class RecordedGraph {
   RecordedGraph(const RecordedGraph&) = delete;
   RecordedGraph& operator=(const RecordedGraph&) = delete;
 
-  // Waits for what other streams do, too.
+  // Also waits for other streams.
   void replay() {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_EQ(cudaGraphLaunch(ready_, stream_), cudaSuccess);

@@ -1,5 +1,5 @@
-// A typed array with any strides whose elements are read and written as double, for inputs and
-// outputs of contraction tests. Memory outside the elements holds a canary that must not change.
+// A typed array with any strides, read and written as double, for inputs and outputs of contraction
+// tests. Memory outside the elements holds a canary that must not change.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
@@ -22,8 +22,8 @@ namespace binade::kernels {
 
 class StridedArray {
  public:
-  // `order` lists the dimensions from outermost to innermost in memory; `gap` elements lie unused
-  // after every run of the innermost dimension but one.
+  // `order` lists the dimensions from outermost to innermost in memory; `gap` unused elements
+  // follow every run of the innermost dimension.
   StridedArray(DType dtype, const Dims& sizes, std::vector<int> order = {}, int64_t gap = 0)
       : dtype_(dtype), sizes_(sizes), strides_(Dims::of(sizes.size(), 1)) {
     if (order.empty()) {
@@ -61,7 +61,7 @@ class StridedArray {
       std::memcpy(bytes_.writable() + offset(at) * sizeof(T), &rounded, sizeof(T));
     });
   }
-  // Small integers (exact in every dtype and sum) or normal numbers.
+  // Fills with small integers (exact in every dtype and sum) or normal numbers.
   void randomize(uint32_t seed, bool integers) {
     std::mt19937 generator(seed);
     std::uniform_int_distribution<int> integer(-2, 2);
@@ -87,7 +87,7 @@ class StridedArray {
       }
     }
   }
-  // All elements, row-major.
+  // All elements in row-major order.
   std::vector<double> values() const {
     std::vector<double> values;
     values.reserve(static_cast<size_t>(element_count(sizes_)));
@@ -113,7 +113,7 @@ class StridedArray {
     return true;
   }
   const std::vector<std::byte>& bytes() const { return bytes_.host(); }
-  // The first element on the host, to read and write whole structures of elements.
+  // The first element on the host, for access to whole structures of elements.
   template <class T>
   T* host_as() {
     return reinterpret_cast<T*>(bytes_.writable());
@@ -139,9 +139,9 @@ class StridedArray {
 // Half a unit in the last place, relative: the error of one rounding to the dtype.
 inline double unit_roundoff(DType dtype) { return epsilon(dtype) / 2; }
 
-// Runs this test program again with these instruction sets, if they are narrower; true if all pass.
-// avx512, avx512_bf16 and amx_bf16 each multiply bf16 in a different way. scripts/test runs the
-// baseline alone; --all and CI's stage isa set BINADE_TEST_ISAS=all.
+// Runs this test program again with these instruction sets if they are narrower; true if all pass.
+// avx512, avx512_bf16 and amx_bf16 each multiply bf16 in a different way. By default only the
+// baseline runs; the tests of scripts/test --all and of CI's stage isa set BINADE_TEST_ISAS=all.
 inline bool passes_on_narrower_isas(const std::vector<const char*>& sets = {"avx2", "baseline"}) {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -26,11 +26,11 @@ inline bool memory_on_device() {
   return answer;
 }
 
-// True if tests have time for every combination: host execution of kernels is slow.
+// True if tests have time for every combination; host execution of kernels is slow.
 inline bool every_combination() { return test_device().is_cpu(); }
 
-// The floating dtypes that tests go through: where BINADE_TEST_F16 is 0 without f16, whose kernels
-// are those of bf16 but for the conversions. Runs under sanitizers are slow.
+// The floating dtypes for tests. If BINADE_TEST_F16 is 0, f16 is left out: except for conversions,
+// its kernels are those of bf16, and runs under sanitizers are slow.
 inline const std::vector<DType>& floating_dtypes() {
   static const std::vector<DType> dtypes = [] {
     std::vector<DType> all{DType::f64, DType::f32, DType::bf16, DType::f16};
@@ -48,7 +48,7 @@ inline View on_test_device(View view) {
   return view;
 }
 
-// view_of for the test device, of memory that its kernels can access.
+// Like view_of, for memory that kernels on the test device can access.
 inline View test_view(void* data, DType dtype, const Dims& sizes) {
   return on_test_device(view_of(data, dtype, sizes));
 }
