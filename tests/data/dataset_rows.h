@@ -1,4 +1,4 @@
-// The samples of a dataset as consecutive rows.
+// Returns the samples of a dataset as consecutive rows.
 #pragma once
 #include <binade/data/dataset.h>
 #include <binade/data/iterable.h>

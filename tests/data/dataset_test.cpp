@@ -152,7 +152,7 @@ TEST(Statistics, bad_files_and_constant_pictures) {
   EXPECT_EQ(constant.deviation, (std::vector<float>{1, 1, 1}));
 }
 
-// Names and labels in an order; only get() is slow.
+// Names and labels in a given order; only get() is slow.
 class List : public FakeDataset {
  public:
   List(std::vector<int64_t> names, std::vector<int64_t> labels)
@@ -183,7 +183,7 @@ TEST(Identity, names_the_difference) {
     const char* difference;
   };
   const Case kCases[] = {{{{1, 2, 3, 4}, {0, 1, 0, 1}}, ""},
-                         {{{1, 2, 3, 4}, {}}, ""},  // labels that are not known
+                         {{{1, 2, 3, 4}, {}}, ""},  // unknown labels
                          {{{1, 2, 3, 4}, {1, 0, 0, 1}}, "other labels"},
                          {{{2, 1, 3, 4}, {1, 0, 0, 1}}, "the same samples in another order"},
                          {{{1, 2, 3, 5}, {0, 1, 0, 1}}, "other samples"},

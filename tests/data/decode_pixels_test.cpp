@@ -1,4 +1,4 @@
-// The pixels of PNG, PNM, BMP and TGA files made here byte by byte, their limits and their faults.
+// Tests the pixels of PNG, PNM, BMP and TGA files made byte by byte, their limits and faults.
 #include <binade/data/decode.h>
 #include <binade/data/encode.h>
 #include <sys/resource.h>
@@ -47,10 +47,10 @@ struct PngParts {
   uint32_t width = 1, height = 1;
   uint8_t depth = 8, color_type = 0, interlace = 0;
   std::vector<uint8_t> palette = {}, transparency = {};
-  std::vector<uint8_t> rows = {};  // each: a filter byte and its samples
+  std::vector<uint8_t> rows = {};  // each row is a filter byte and its samples
 };
 
-// A whole PNG file, all checksums right.
+// Makes a complete PNG file with valid checksums.
 std::vector<uint8_t> png_of(const PngParts& parts) {
   std::vector<uint8_t> png = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   const auto chunk = [&](const char* type, const std::vector<uint8_t>& data) {
@@ -74,23 +74,23 @@ std::vector<uint8_t> png_of(const PngParts& parts) {
   }
   const std::vector<uint8_t> data = packed(parts.rows);
   const auto middle = data.begin() + static_cast<ptrdiff_t>(data.size() / 2);
-  chunk("IDAT", {data.begin(), middle});  // two, as large files have
+  chunk("IDAT", {data.begin(), middle});  // two chunks, as in large files
   chunk("IDAT", {middle, data.end()});
   chunk("IEND", {});
   return png;
 }
 
-// A grey PNG of 8 x 8 pixels whose pixel data is `bytes` zeros.
+// A grey PNG of 8 x 8 pixels whose pixel data are `bytes` zeros.
 std::vector<uint8_t> png_bomb(size_t bytes) {
   return png_of({.width = 8, .height = 8, .rows = std::vector<uint8_t>(bytes)});
 }
 
-// Small files that would become large pictures, or take long: named limits, and no memory for them.
+// Small files that would become large pictures or take long hit named limits and take no memory.
 TEST(DecodePixels, ratio_and_time_are_limited) {
   const uint32_t side = 6000;  // 108 MB of RGB
   PngParts parts{.width = side, .height = side, .rows = std::vector<uint8_t>(100)};
   EXPECT_ERROR(decode(png_of(parts), {.channels = 3}), "DecodeLimits::max_ratio");
-  // Within the ratio it is another error: the pixel data is too short.
+  // If the ratio allows it, the error is another one: the pixel data are too short.
   EXPECT_ERROR(decode(png_of(parts), {.channels = 3, .limits = {.max_ratio = 1e9}}),
                "less pixel data");
   EXPECT_ERROR(decode(png_of(parts), {.channels = 3, .limits = {.ratio_from = 200'000'000}}),
@@ -106,7 +106,7 @@ TEST(DecodePixels, ratio_and_time_are_limited) {
   }
 }
 
-// A file that is refused costs no memory: the size in its header is compared before any is taken.
+// A rejected file takes no memory, because the size in its header is checked first.
 TEST(DecodePixels, refused_files_take_no_memory) {
   const std::vector<uint8_t> bomb =
       png_of({.width = 9000, .height = 9000, .rows = std::vector<uint8_t>(5'000'000)});
@@ -128,11 +128,11 @@ TEST(DecodePixels, refused_files_take_no_memory) {
   }));
 }
 
-// Values computed by hand from the PNG specification.
+// The expected values were computed by hand from the PNG specification.
 TEST(DecodePixels, png_kinds_of_pixels) {
   const PngParts grey{.width = 3, .depth = 4, .rows = {0, 0x0f, 0x50}};
   EXPECT_EQ(decode(png_of(grey)).pixels, (std::vector<uint8_t>{0, 255, 85}));
-  PngParts clear = grey;  // the colour 15 is transparent
+  PngParts clear = grey;  // colour 15 is transparent
   clear.transparency = {0, 15};
   EXPECT_EQ(decode(png_of(clear), {.channels = 4}).pixels,
             (std::vector<uint8_t>{0, 0, 0, 255, 255, 255, 255, 0, 85, 85, 85, 255}));
@@ -159,7 +159,7 @@ TEST(DecodePixels, png_kinds_of_pixels) {
   EXPECT_ERROR(decode(png_of({.interlace = 2, .rows = {0, 0}})), "interlace");
 }
 
-// Every filter, and the seven passes of an interlaced file of a size that leaves some empty.
+// Covers every filter, and the passes of an interlaced file whose size leaves some of them empty.
 TEST(DecodePixels, png_filters_and_passes) {
   const PngParts filters{
       .width = 2, .height = 5, .rows = {0, 10, 20, 1, 5, 5, 2, 1, 1, 3, 1, 1, 4, 2, 3}};

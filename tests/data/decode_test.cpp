@@ -139,7 +139,7 @@ TEST(Decode, exif_orientation) {
     std::fill_n(image.row(y), 4, uint8_t(255));  // bright corner, top left
   }
   const std::vector<uint8_t> file = encode_jpeg(image, 100);
-  // The place of the bright corner in the upright picture: is it at the end of rows, of columns?
+  // Where the bright corner is in the upright picture: at the end of rows, of columns?
   const struct {
     uint8_t orientation;
     bool swapped, bottom, right;

@@ -1,4 +1,4 @@
-// A dataset whose pictures encode their index, with faults that a test can plant.
+// A dataset whose pictures encode their index; tests can plant faults in it.
 #pragma once
 #include <binade/data/dataset.h>
 #include <binade/kernels/base/error.h>

@@ -1,5 +1,5 @@
-// Consecutive rows, with faults that a test can plant: row i has the values i and 2 i and the class
-// i % 10.
+// Consecutive rows; tests can plant faults in them. Row i has the values i and 2 i and the class i
+// % 10.
 #pragma once
 #include <binade/data/iterable.h>
 #include <binade/kernels/base/error.h>

@@ -37,7 +37,7 @@ TEST(Glyphs, folder_is_complete_and_readable) {
 TEST(Glyphs, png_files_hold_the_drawn_pixels) {
   const test::TemporaryFolder folder;
   make_glyph_folder(folder.path() / "glyphs", kSmall);
-  const Image third = draw_glyph(7, kSmall, 0, 27);  // third picture of class 7
+  const Image third = draw_glyph(7, kSmall, 0, 27);  // the third picture of class 7
   EXPECT_EQ(read_image(folder.path() / "glyphs/train/7/00002.png"), third);
   EXPECT_NE(draw_glyph(7, kSmall, 1, 27), third);
   EXPECT_EQ(draw_glyph(7, kSmall, 0, 27), third);
@@ -87,7 +87,7 @@ TEST(Glyphs, nothing_is_left_when_it_cannot_be_written) {
   EXPECT_EQ(entries, 1);
 }
 
-// Two processes draw the same folder; one is killed, and its part goes with the next start.
+// Two processes draw the same folder; one is killed, and the next start removes its part.
 TEST(Glyphs, several_processes_may_make_it_at_once) {
   const test::TemporaryFolder folder;
   const fs::path path = folder.path() / "glyphs";
@@ -101,7 +101,7 @@ TEST(Glyphs, several_processes_may_make_it_at_once) {
     return found;
   };
   GlyphOptions large = kSmall;
-  large.train = 200'000;  // not finished when it is killed
+  large.train = 200'000;  // not finished when the process is killed
   const pid_t killed = ::fork();
   if (killed == 0) {
     make_glyph_folder(path, large);
@@ -115,7 +115,7 @@ TEST(Glyphs, several_processes_may_make_it_at_once) {
   ::kill(killed, SIGKILL);
   ::waitpid(killed, nullptr, 0);
   fs::remove_all(path);
-  // Foreign folders with names as in old versions: a folder, and a link to it.
+  // Foreign folders with names like those of old versions: a folder, and a link to it.
   const fs::path foreign = folder.path() / "glyphs.0123456789abcdef.tmp";
   test::write_file(foreign / "letter.txt", test::bytes_of("keep"));
   fs::create_directory_symlink(foreign, folder.path() / "glyphs.0123456789abcde0.tmp");

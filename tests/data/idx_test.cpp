@@ -39,7 +39,7 @@ Bytes gzip(const Bytes& bytes) {
 
 class Idx : public testing::Test {
  protected:
-  // Reads the bytes as a file.
+  // Writes the bytes to a file and reads it.
   IdxArray read(const Bytes& bytes) {
     test::write_file(folder_.path() / "some-idx", bytes);
     return read_idx(folder_.path() / "some-idx");
@@ -132,10 +132,10 @@ int64_t most_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-// A file of 4 MB may say that it unpacks to gigabytes; it costs what it holds.
+// A file of 4 MB may claim to unpack to gigabytes, but reading it takes only what it holds.
 TEST_F(Idx, a_gzip_file_costs_what_it_holds) {
   philox::Stream random(1, 2);
-  Bytes noise(4 << 20);  // does not compress
+  Bytes noise(4 << 20);  // incompressible
   for (uint8_t& byte : noise) {
     byte = static_cast<uint8_t>(random.next());
   }

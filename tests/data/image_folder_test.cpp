@@ -26,7 +26,7 @@ class Folder : public testing::Test {
   const fs::path& root() const { return folder_.path(); }
   ImageFolder open(Part part) const { return ImageFolder(root(), part); }
 
-  // The warnings while `f` runs.
+  // Returns the warnings issued by `f`.
   template <class F>
   static std::vector<std::string> warnings_of(F&& f) {
     std::vector<std::string> seen;
@@ -112,7 +112,7 @@ TEST_F(Folder, links_to_files_are_followed) {
   EXPECT_EQ(train.get(0).image.width, 4);
 }
 
-// Nothing with an image's name is left out in silence, and no entry makes the listing wait.
+// Every entry with an image's name is used or reported, and no entry blocks the listing.
 TEST_F(Folder, odd_entries_are_named_once) {
   add("train/a/good.png");
   add("test/a/good.png");
@@ -126,7 +126,7 @@ TEST_F(Folder, odd_entries_are_named_once) {
   test::write_file(root() / "train/a/empty.png", {});
   std::optional<ImageFolder> train;
   const auto seen = warnings_of([&] { train.emplace(root(), Part::train); });
-  EXPECT_EQ(train->size(), 2);  // the empty file is an error when it is read
+  EXPECT_EQ(train->size(), 2);  // the empty file is an error only when it is read
   EXPECT_ERROR(train->get(0), "empty.png: the file is empty");
   EXPECT_EQ(train->ignored_files(), 7);
   ASSERT_EQ(seen.size(), 2u);
@@ -159,7 +159,7 @@ TEST_F(Folder, links_out_of_the_folder_are_counted_or_refused) {
       "outside.png");
 }
 
-// The header of a TGA file without compression.
+// The header of an uncompressed TGA file.
 std::vector<uint8_t> tga_header(const Image& image) {
   std::vector<uint8_t> bytes(18);
   bytes[2] = 2;  // colours
@@ -169,7 +169,7 @@ std::vector<uint8_t> tga_header(const Image& image) {
   return bytes;
 }
 
-// The headers of a BMP file without compression.
+// The headers of an uncompressed BMP file.
 std::vector<uint8_t> bmp_header(const Image& image) {
   std::vector<uint8_t> bytes(54);
   bytes[0] = 'B';
@@ -183,7 +183,7 @@ std::vector<uint8_t> bmp_header(const Image& image) {
   return bytes;
 }
 
-// Every format, changed bits that the decoder alone accepts included.
+// Covers every format, and changed bits that the decoder alone accepts.
 TEST_F(Folder, a_changed_byte_is_an_error_with_checksums) {
   const Image image = test::picture(6, 4, 3, 1);  // rows of 12 bytes: a BMP needs no padding
   const auto with_pixels = [&](std::vector<uint8_t> header) {
@@ -304,8 +304,8 @@ TEST_F(Folder, open_dataset_finds_the_format) {
   EXPECT_EQ(both.train->size(), 1);
 }
 
-// The listing of many files: in order, and without a look into any of them. With BINADE_LONG there
-// are 10^6; the time is printed.
+// Lists many files, in order and without opening any. With BINADE_LONG there are 10^6. The time is
+// printed.
 TEST_F(Folder, many_empty_files_are_listed) {
   const int64_t classes = 10, each = std::getenv("BINADE_LONG") != nullptr ? 100'000 : 500;
   for (int64_t c = 0; c < classes; ++c) {

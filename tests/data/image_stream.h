@@ -1,4 +1,4 @@
-// The images of a loader's epoch as plain vectors, for comparisons.
+// Collects the images of a loader's epoch in plain vectors for comparisons.
 #pragma once
 #include <binade/data/loader.h>
 

@@ -1,4 +1,4 @@
-// Datasets of consecutive rows, over shards and workers.
+// Tests datasets of consecutive rows, distributed over shards and workers.
 #include <binade/data/loader.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ TEST_P(IterableShards, PadOrDropToOneLength) {
     SCOPED_TRACE(count);
     const FakeRows rows(count);
     std::multiset<int64_t> padded, dropped;
-    std::vector<int64_t> first;  // of the order
+    std::vector<int64_t> first;  // first rows in the order
     for (int64_t shard = 0; shard < shards; ++shard) {
       const RowStream pad = read(rows, shard, UnevenShards::pad);
       EXPECT_EQ(pad.indices.size(), static_cast<size_t>((count + shards - 1) / shards));
@@ -109,7 +109,7 @@ TEST_P(IterableShards, PadOrDropToOneLength) {
       return std::set<int64_t>(rows_of.begin(), rows_of.end()).size();
     };
     EXPECT_EQ(once(padded), static_cast<size_t>(count));
-    // The first rows of the order pad, one each.
+    // The first rows of the order are repeated as padding, one each.
     for (int64_t extra = 0; count >= shards && extra < shards; ++extra) {
       const bool twice = extra < (shards - count % shards) % shards;
       EXPECT_EQ(padded.count(first[static_cast<size_t>(extra)]), twice ? 2u : 1u) << extra;
@@ -119,7 +119,7 @@ TEST_P(IterableShards, PadOrDropToOneLength) {
   }
 }
 
-// The rows of one worker and one shard, distributed.
+// Distributes the rows of one worker and one shard.
 TEST_P(IterableShards, DealOutOneOrder) {
   const int shards = std::get<0>(GetParam());
   const FakeRows rows(48);
@@ -161,7 +161,7 @@ TEST_P(IterableShards, AnEpochCanBeEnteredAtAnyBatch) {
   EXPECT_ERROR(read_rows(loader, 3, batches + 1), "got first batch");
 }
 
-// Stops a training and resumes it on another number of ranks: they see the rows not yet seen.
+// Stops a training and resumes it with another number of ranks: they see the unseen rows.
 TEST(Iterable, ResumeOnAnotherNumberOfShardsSeesEveryRowOnce) {
   const FakeRows rows(70);
   for (const int64_t stopped_after : {0, 1, 3}) {
@@ -218,12 +218,12 @@ TEST(Iterable, ShufflesWithinABuffer) {
   EXPECT_NE(order(32, 0), order(32, 1));
   const std::vector<int64_t> near = order(32, 0), whole = order(1000, 0);
   for (size_t place = 0; place < near.size(); ++place) {
-    EXPECT_LT(near[place], static_cast<int64_t>(place) + 32);  // no row comes before it was read
+    EXPECT_LT(near[place], static_cast<int64_t>(place) + 32);  // no row comes before it is read
   }
   EXPECT_EQ(sorted(near), all_rows(200));
   EXPECT_EQ(sorted(whole), all_rows(200));
-  // In a buffer for all rows every position is equally likely, so the first row is not among the
-  // first.
+  // With a buffer for all rows every position is equally likely, so the first row is rarely among
+  // the first.
   int64_t sum = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const std::vector<int64_t> rows_of = order(200, seed);
@@ -347,7 +347,7 @@ TEST(Iterable, AStuckReaderGivesAnErrorWithItsRow) {
   }
 }
 
-// Rows may hold images, which are augmented by their number.
+// Rows may hold images, which are augmented according to their number.
 class PictureRows : public FakeRows {
  public:
   using FakeRows::FakeRows;

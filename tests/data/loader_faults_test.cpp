@@ -1,4 +1,4 @@
-// The loader when samples cannot be read, and when it is used from two threads or after a fork.
+// Tests the loader with unreadable samples, from two threads at once, and after a fork.
 #include <binade/core/io/file_system.h>
 #include <binade/data/loader.h>
 
@@ -89,7 +89,7 @@ TEST(LoaderFaults, replace_takes_the_next_good_sample) {
   }
 }
 
-// The replacement is the next sample of the epoch's order, also if that is another shard's.
+// The replacement is the next sample in the epoch's order, even if it belongs to another shard.
 TEST(LoaderFaults, replace_steps_through_the_order_of_the_epoch) {
   const FakeDataset good(40), dataset = with_bad_files(40, {5, 6, 21, 33});
   for (const bool shuffle : {false, true}) {
@@ -112,7 +112,7 @@ TEST(LoaderFaults, replace_steps_through_the_order_of_the_epoch) {
   }
 }
 
-// A good file that cannot be opened now is not replaced by another one.
+// A good file that cannot be opened for lack of resources is not replaced.
 TEST(LoaderFaults, missing_resources_are_no_bad_files) {
   FakeDataset dataset(8);
   dataset.before_get = [](int64_t index) {
@@ -140,11 +140,11 @@ TEST(LoaderFaults, two_threads_at_once_are_an_error) {
     Loader loader(dataset, {.batch = 8, .workers = workers, .shuffle = false, .cache_bytes = 0});
     loader.epoch(0);
     Batch first;
-    std::thread taker([&] {  // tries again if it comes while this thread starts an epoch
+    std::thread taker([&] {  // retries if it comes while this thread starts an epoch
       while (error_of([&] { EXPECT_TRUE(loader.next(first)); }) != "none") {
       }
     });
-    while (error_of([&] { loader.epoch(0); }) == "none") {  // until the other is in next()
+    while (error_of([&] { loader.epoch(0); }) == "none") {  // until the other thread is in next()
       std::this_thread::yield();
     }
     Batch second;
@@ -153,12 +153,12 @@ TEST(LoaderFaults, two_threads_at_once_are_an_error) {
     hold = false;
     taker.join();
     EXPECT_EQ(first.indices[0], 0);
-    EXPECT_TRUE(loader.next(first));  // the loader goes on
+    EXPECT_TRUE(loader.next(first));  // the loader still works
     EXPECT_EQ(first.indices[0], 8);
   }
 }
 
-// A forked child has none of the parent's threads.
+// A forked child has none of its parent's threads.
 TEST(LoaderFaults, a_forked_child_gets_an_error_or_its_own_loader) {
   if (testing::kThreadSanitizer) {
     GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";
@@ -180,7 +180,7 @@ TEST(LoaderFaults, a_forked_child_gets_an_error_or_its_own_loader) {
     ::_exit(good ? 0 : 1);
   };
   EXPECT_TRUE(testing::run_child(work));
-  EXPECT_TRUE(used.next(batch));  // the parent's goes on
+  EXPECT_TRUE(used.next(batch));  // the parent's loader still works
 }
 
 TEST(LoaderFaults, skip_makes_batches_smaller_but_never_empty) {

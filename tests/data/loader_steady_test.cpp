@@ -1,5 +1,5 @@
-// A loader in its steady state: what it allocates, threads that several loaders share, files that
-// are read ahead, ends at any moment.
+// Tests a loader in its steady state: its allocations, threads shared by several loaders,
+// read-ahead of files, and ending at any moment.
 #include <binade/data/encode.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
@@ -18,7 +18,7 @@
 
 namespace {
 
-// Counts what the program allocates with new while it is on.
+// While it is on, counts the program's allocations with new.
 std::atomic<bool> counting{false};
 std::atomic<int64_t> allocations{0}, largest{0};
 
@@ -55,8 +55,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A worker takes memory for its first batches, whenever these are. So some 16 batches in a row take
-// at most `most` blocks, and nothing from the system.
+// A worker allocates for its first batches, whenever they come. So about 16 batches in a row
+// allocate at most `most` blocks, and nothing from the system.
 void expect_no_allocations(const StoreDataset& store, const LoaderOptions& options, int64_t most) {
   Loader loader(store, options);
   Batch batch;
@@ -74,7 +74,7 @@ void expect_no_allocations(const StoreDataset& store, const LoaderOptions& optio
     }
     counting = false;
     blocks = allocations;
-#ifndef BINADE_PLAIN_MALLOC  // else every tensor comes from malloc
+#ifndef BINADE_PLAIN_MALLOC  // with it, every tensor comes from malloc
     system = memory_stats().system_allocations - before;
 #endif
     if (epoch > 0 && blocks <= most && system == 0) {
@@ -93,7 +93,7 @@ TEST(LoaderSteady, AllocatesNothingForBatchesOfAStore) {
   for (const int workers : {0, 2}) {
     LoaderOptions options{.batch = 8, .workers = workers, .mean = {.5f, .5f, .5f}};
     expect_no_allocations(store, options, 0);
-    options.transform = random_crop(12, 12);  // one plan of the crop per sample
+    options.transform = random_crop(12, 12);  // one crop plan per sample
     expect_no_allocations(store, options, 8 * (16 + 8));
   }
 }
@@ -111,7 +111,7 @@ TEST(LoaderSteady, SharedThreadsGiveTheSameBatches) {
     for (int epoch = 0; epoch < 3; ++epoch) {
       Loader::Iterator a = first.epoch(epoch).begin(), b = second.epoch(epoch).begin();
       std::vector<int64_t> indices, more;
-      while (a != std::default_sentinel || b != std::default_sentinel) {  // in turn
+      while (a != std::default_sentinel || b != std::default_sentinel) {  // by turns
         if (a != std::default_sentinel) {
           indices.insert(indices.end(), a->indices.begin(), a->indices.end());
           ++a;
@@ -132,7 +132,7 @@ TEST(LoaderSteady, SharedThreadsGiveTheSameBatches) {
                "got a pool and workers 2");
 }
 
-// A sample that never comes in one loader does not take the threads of another.
+// If a sample never arrives in one loader, another loader keeps its threads.
 TEST(LoaderSteady, AStuckLoaderLeavesTheSharedThreads) {
   const auto release = std::make_shared<std::atomic<bool>>(false);
   const auto stuck = std::make_shared<FakeDataset>(8);
@@ -155,7 +155,7 @@ TEST(LoaderSteady, AStuckLoaderLeavesTheSharedThreads) {
   *release = true;
 }
 
-// next() throws whatever a worker throws.
+// next() throws whatever exception a worker throws.
 TEST(LoaderSteady, WhatAWorkerThrowsIsAnErrorOfNext) {
   for (const int workers : {0, 1, 3}) {
     FakeDataset dataset(12);
@@ -181,7 +181,7 @@ class ManyFiles : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-// A dataset whose files take a while to come, as over a network.
+// A dataset with slow files, as on a network.
 class SlowFolder : public Subset {
  public:
   SlowFolder(const std::shared_ptr<const Dataset>& inner, std::vector<int64_t> all,
@@ -219,7 +219,7 @@ TEST_F(ManyFiles, ReadingAheadHidesTheLatencyOfStorage) {
   const auto start = Clock::now();
   Loader waiting(slow, options);
   EXPECT_EQ(read_stream(waiting, 1), expected);
-  const double without = seconds_since(start);  // 90 times the latency at the least
+  const double without = seconds_since(start);  // at least 90 times the latency
   options.read_ahead = 16;
   for (const int workers : {0, 1, 2, 8}) {
     options.workers = workers;
@@ -243,8 +243,7 @@ TEST_F(ManyFiles, ReadingAheadHidesTheLatencyOfStorage) {
   EXPECT_EQ(patient.bad_files().size(), 1u);
 }
 
-// Loaders that end at 1,000 moments, with workers of their own or shared, and with files read
-// ahead.
+// Ends loaders at 1,000 moments, with their own or shared workers, while files are read ahead.
 TEST_F(ManyFiles, EndingAtAnyMomentTakesLessThanASecond) {
   const ImageFolder folder(folder_.path(), Part::train, {.test_share = 1e-9});
   philox::Stream random(5, 5);

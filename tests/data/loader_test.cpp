@@ -115,7 +115,7 @@ TEST(Loader, an_epoch_may_be_abandoned) {
   EXPECT_EQ(read_stream(loader, 9), expected);
 }
 
-// A worker ends its batch after the next epoch began, while next() waits for a batch of that one.
+// A worker finishes a batch of the old epoch while next() waits for a batch of the new one.
 TEST(Loader, a_batch_of_an_abandoned_epoch_is_not_delivered) {
   FakeDataset dataset(64), same(64);
   std::atomic<int> reads = 0, allowed = 0;
@@ -147,7 +147,7 @@ TEST(Loader, drop_last_and_shards) {
   for (int64_t shard = 0; shard < 3; ++shard) {
     Loader loader(dataset, {.batch = 3, .workers = 1, .shard = shard, .shard_count = 3});
     const Stream stream = read_stream(loader, 1);
-    EXPECT_EQ(stream.indices.size(), 8u);  // the same on every shard: one sample comes twice
+    EXPECT_EQ(stream.indices.size(), 8u);  // equal on all shards: one sample is repeated
     seen.insert(stream.indices.begin(), stream.indices.end());
   }
   EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 23u);
@@ -162,7 +162,7 @@ TEST(Loader, drop_last_and_shards) {
     const Stream stream = read_stream(loader, 1);
     seen.insert(stream.indices.begin(), stream.indices.end());
   }
-  EXPECT_EQ(seen.size(), 21u);  // two are left out, none comes twice
+  EXPECT_EQ(seen.size(), 21u);  // two are left out, none is repeated
   EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 21u);
 }
 
@@ -188,7 +188,7 @@ TEST(Loader, shards_of_other_sizes_have_every_sample_once) {
   }
 }
 
-// Augmentation depends on the seed, the epoch and the sample, and on nothing else.
+// Augmentation depends only on the seed, the epoch and the sample.
 TEST(Loader, augmentation_draws_from_the_stream_of_the_epoch) {
   const FakeDataset dataset(6);
   LoaderOptions options{.batch = 3, .workers = 2, .seed = 9, .shuffle = false};
@@ -199,7 +199,7 @@ TEST(Loader, augmentation_draws_from_the_stream_of_the_epoch) {
   for (const int64_t epoch : {0, 1, 7}) {
     const Stream stream = read_stream(loader, epoch);
     for (int64_t index = 0; index < 6; ++index) {
-      philox::Stream random = sample_stream(9, epoch, index).part(0);  // of the first step
+      philox::Stream random = sample_stream(9, epoch, index).part(0);  // for the first step
       EXPECT_FLOAT_EQ(stream.pixels[static_cast<size_t>(index * 48)],
                       static_cast<float>(static_cast<uint8_t>(random.next())) / 255)
           << "epoch " << epoch << " sample " << index;
@@ -290,7 +290,7 @@ TEST(Loader, a_stuck_reader_gives_an_error_with_its_file) {
     EXPECT_ERROR(loader.next(batch), "sample 6 (fake/6.png)");
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
   }
-  // The loader is gone; its abandoned worker must still end without harm.
+  // The loader is gone; the worker that it abandoned must still end safely.
   release = true;
   for (int i = 0; i < 1000 && !left; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -1,4 +1,4 @@
-// Pictures as tensors and files: conversions and files are exact, wrong shapes one error.
+// Converts pictures to tensors and files exactly, and gives one error for a wrong shape.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/encode.h>
@@ -18,7 +18,7 @@ using test::picture;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Every value of 0 to 255, and odd sizes.
+// An image with every value from 0 to 255, and odd sizes.
 Image all_values(int channels) {
   Image image = make_image(7, 37 * 2, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) {
@@ -108,7 +108,7 @@ TEST(ToImage, RefusesWhatIsNoPicture) {
   EXPECT_ERROR(to_tensor(make_image(2, 2, 1), {.deviation = {0}}), "got a deviation of 0");
 }
 
-// By the definition, pixel by pixel.
+// Checks the grid by its definition, pixel by pixel.
 void expect_grid(const Tensor& batch, const GridOptions& o, const Tensor& grid) {
   const int64_t n = batch.size(0), h = batch.size(2), w = batch.size(3);
   const int64_t columns = std::min(o.columns, n), rows = (n + columns - 1) / columns;
@@ -205,7 +205,7 @@ TEST(SaveJpeg, KeepsThePicture) {
   EXPECT_ERROR(save_jpeg(path, zeros({4, 2, 2})), "encode_jpeg: got an image of 2 x 2 x 4");
 }
 
-// An error leaves the file as it was, and no temporary one.
+// After an error the old file is unchanged and no temporary file is left.
 TEST(SavePng, LeavesTheOldFileAtAnError) {
   const test::TemporaryFolder folder;
   const std::string path = (folder.path() / "picture.png").native();

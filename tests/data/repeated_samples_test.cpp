@@ -1,4 +1,4 @@
-// Batch::repeated: without the samples that it names, the shards of an epoch have each sample once.
+// Without the samples in Batch::repeated, the shards of an epoch have each sample once.
 #include <binade/core/tensor/create.h>
 #include <binade/data/loader.h>
 #include <binade/data/sets/tensor_dataset.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Make = std::function<std::unique_ptr<Loader>(const LoaderOptions&)>;
 
-// The indices of all shards, without the repeated ones; `read` counts both.
+// The indices of all shards without the repeated ones; `read` counts both.
 std::vector<int64_t> own_indices(const Make& make, LoaderOptions options, int64_t& read) {
   std::vector<int64_t> all;
   for (int64_t shard = 0; shard < options.shard_count; ++shard) {

@@ -1,5 +1,5 @@
-// Every file of a collection of odd and broken images (MANIFEST.tsv names them and, where Pillow
-// decodes 8-bit pixels, the SHA-256 of the RGBA pixels).
+// Tests every file of a collection of odd and broken images. MANIFEST.tsv names them and, if Pillow
+// decodes 8-bit pixels, gives the SHA-256 of the RGBA pixels.
 #include <binade/core/io/sha256.h>
 #include <binade/data/decode.h>
 
@@ -39,7 +39,7 @@ std::filesystem::path collection() {
   return shared.empty() ? shared : shared / "data" / "images-robustness";
 }
 
-// Formats that Binade decodes, by Pillow's name.
+// True for formats that Binade decodes; the names are Pillow's.
 bool readable_kind(const std::string& result) {
   for (const char* kind :
        {"ok PNG", "ok JPEG", "ok BMP", "ok PPM", "ok TGA", "ok GIF", "ok WEBP"}) {
@@ -83,11 +83,11 @@ TEST(Robustness, every_file_decodes_or_gives_one_error_line) {
   }
 }
 
-// Pillow 9.4 reads runs of 4-bit colours wrongly: these have the pixels of a PNG of the collection,
-// or none.
+// Pillow 9.4 decodes runs of 4-bit colours wrongly, so these files are compared with a PNG of the
+// collection, or not at all.
 std::string expected_pixels(const std::vector<Entry>& entries, const Entry& entry) {
   if (entry.path == "image-rs/bmp/pal4rletrns.bmp") {
-    return "";  // the PNG shows the pixels that are left out in black, not in colour 0
+    return "";  // the PNG shows skipped pixels in black, not in colour 0
   }
   if (entry.path == "image-rs/bmp/pal4rle.bmp") {
     for (const Entry& other : entries) {

@@ -1,4 +1,4 @@
-// All values of an epoch of rows of numbers.
+// Collects all values of an epoch of rows of numbers.
 #pragma once
 #include <binade/data/loader.h>
 

@@ -1,4 +1,4 @@
-// Helpers of the data tests: temporary folders, pictures with known content, error texts.
+// Helpers for the data tests: temporary folders, pictures with known content, texts of errors.
 #pragma once
 #include <binade/data/dataset.h>
 #include <binade/data/decode.h>
@@ -53,7 +53,7 @@ inline Image decode(const std::vector<uint8_t>& bytes, DecodeOptions options = {
   return decode_image(bytes, "file.img", options);
 }
 
-// Smooth colours with some noise: compresses like a photograph.
+// Smooth colours with some noise, which compress like a photograph.
 inline Image picture(int height, int width, int channels, uint64_t seed) {
   Image image = make_image(height, width, channels);
   philox::Stream random(seed, 7);
@@ -79,7 +79,7 @@ inline bool contains(const std::string& text, std::string_view part) {
     EXPECT_EQ(got.find('\n'), std::string::npos) << got;            \
   } while (false)
 
-// The folder of shared test data, or empty.
+// The folder with shared test data, or an empty path.
 inline fs::path shared_folder() {
   if (const char* folder = std::getenv("BINADE_SHARED")) {
     return folder;

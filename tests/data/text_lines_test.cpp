@@ -32,10 +32,10 @@ TEST_F(TextLinesFiles, AreReadLineByLine) {
     const RowStream stream = read_rows(loader, 0);
     EXPECT_EQ(stream.labels, (std::vector<int64_t>{3, 0, 9}));
     EXPECT_EQ(stream.values, (std::vector<float>{1.5f, -2, 7, 1000, 0.25f, 4}));
-    EXPECT_EQ(loader.batches_per_epoch(), 2);  // known by now
+    EXPECT_EQ(loader.batches_per_epoch(), 2);  // now it is known
   }
   const TextLines same({write("c.csv", "3,1.5,-2\n0,7,1e3\n9,0.25,4")}, csv_sample);
-  EXPECT_EQ(same.identity(), DataIdentity());  // not read yet
+  EXPECT_EQ(same.identity(), DataIdentity());  // unknown until it is read
   EXPECT_EQ(same.count_rows(), 3);
   EXPECT_EQ(same.identity(), rows.identity());
   const TextLines other({write("d.csv", "3,1.5,-2\n0,7,1e3\n8,0.25,4")}, csv_sample);
@@ -94,7 +94,7 @@ TEST_F(TextLinesFiles, NameWhatIsWrong) {
   EXPECT_ERROR(TextLines({good}, nullptr), "no function");
 }
 
-// A manifest is compared without a second read: the size at once, the bytes before the last block.
+// The manifest is compared in one pass: the size at once, the bytes before the last block.
 TEST_F(TextLinesFiles, AreComparedWithTheirChecksums) {
   std::string contents;
   for (int i = 0; i < 20'000; ++i) {

@@ -67,7 +67,7 @@ TEST(Autograd, AFreedGraphIsNamedAndRetainGraphKeepsIt) {
   EXPECT_NE(error_of([&] { z.backward(); }).find("was freed"), std::string::npos);
 }
 
-// Guards and generators belong to the thread that made them.
+// Guards and generators belong to the thread that created them.
 TEST(Autograd, GuardsAndSeedsAreOfOneThread) {
   const NoGradGuard guard;
   manual_seed(5);
@@ -223,11 +223,11 @@ TEST(Autograd, ARecordedGradientIsNotOverwritten) {
   x.zero_grad();
   z.zero_grad();
   Tensor s = x + z;
-  backward(s * s, BackwardOptions{.create_graph = true});  // both gradients are one tensor: 2 s
+  backward(s * s, BackwardOptions{.create_graph = true});  // both gradients are one tensor, 2 s
   (x * 7.0).backward();
   EXPECT_EQ(x.grad().item(), 17);
   EXPECT_EQ(z.grad().item(), 10);
-  z.zero_grad();  // lets go of the recorded graph
+  z.zero_grad();  // releases the recorded graph
 }
 
 TEST(Autograd, AGradientThatWasSavedAndChangesIsNamed) {

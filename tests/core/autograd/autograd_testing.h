@@ -1,4 +1,4 @@
-// Leaves of f64, their values, and the text of an error.
+// Helpers: leaves of f64, their values, and the text of an error.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>

@@ -1,4 +1,4 @@
-// A user's own ops, as docs/custom-ops.md shows them.
+// Tests ops that a user defines, as in docs/custom-ops.md.
 #include <binade/core/autograd/gradcheck.h>
 #include <binade/core/autograd/op.h>
 
@@ -7,7 +7,7 @@
 namespace binade::custom_op_test {
 namespace {
 
-// y = x / (1 + |x|), dx = dy / (1 + |x|)^2
+// Computes y = x / (1 + |x|), dx = dy / (1 + |x|)^2.
 Tensor softsign_of(const Tensor& x_, OpClass op_class) {
   static constexpr Op kNarrow{"my_softsign", OpClass::pointwise};
   static constexpr Op kWide{"my_wide_softsign", OpClass::wide_pointwise};
@@ -23,7 +23,7 @@ Tensor softsign_of(const Tensor& x_, OpClass op_class) {
   });
 }
 
-// lerp: y = a + t (b - a), with gradients for all three, made of ops: twice differentiable.
+// Computes y = a + t (b - a) with gradients for all three, made of ops: twice differentiable.
 Tensor lerp_of(const Tensor& a_, const Tensor& b_, const Tensor& t_) {
   static constexpr Op kOp{"my_lerp", OpClass::pointwise, true};
   auto [a, b, t] = kOp.enter(a_, b_, t_);
@@ -40,7 +40,7 @@ Tensor lerp_of(const Tensor& a_, const Tensor& b_, const Tensor& t_) {
                     });
 }
 
-// Two outputs, (a + b, a - b), through record_many.
+// Returns (a + b, a - b), recorded with record_many().
 std::vector<Tensor> butterfly(const Tensor& a, const Tensor& b) {
   static constexpr Op kOp{"my_butterfly", OpClass::pointwise, true};
   std::vector<Tensor> y;
@@ -112,7 +112,7 @@ TEST(CustomOp, WhatItSavesIsCheckedAndErrorsNameIt) {
   EXPECT_HAS(error_of([&] { sum(z).backward(); }), "[3, 1]");
 }
 
-// record() takes the result. Two handles of one result may be recorded: they have a history each.
+// record() takes ownership of the result. Two handles of one result each get a history.
 TEST(CustomOp, AResultIsRecordedOnce) {
   static constexpr Op kTwice{"my_double", OpClass::pointwise};
   const Tensor x = random({3});

@@ -20,7 +20,7 @@ TEST(Grad, GivesGradientsAndLeavesThoseOfLeavesAlone) {
 TEST(Grad, AParametersBufferIsNotWritten) {
   Tensor w = leaf({1, 2, 3, 4}, {2, 2});
   Tensor buffer = zeros({2, 2}, DType::f64);
-  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range
+  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range would be
   const Tensor y = matmul(ones({1, 2}, DType::f64), w);
   EXPECT_EQ(values(grad({y}, {w}, {.upstream = {ones({1, 2}, DType::f64)}})[0]),
             (std::vector<double>{1, 1, 1, 1}));

@@ -58,7 +58,7 @@ Tensor slipped_square(const Tensor& x, int64_t element, double error) {
                       });
 }
 
-// The right sum over rows, if every upstream gradient is the same.
+// The gradient of a sum over rows, right only if all upstream gradients are equal.
 constexpr Op kHidden{"hidden", OpClass::pointwise};
 Tensor hidden_by_ones(const Tensor& x) {
   Tensor y;
@@ -141,7 +141,7 @@ TEST(Gradcheck, EveryInputHasItsDirections) {
 }
 
 TEST(Gradcheck, DirectionsMoveBothWaysAndDiffer) {
-  std::vector<double> seen;  // the first element, as the function gets it
+  std::vector<double> seen;  // first elements that the function was called with
   gradcheck(
       [&](const auto& in) {
         seen.push_back(in[0].detach().at(0));

@@ -1,5 +1,5 @@
-// The memory of gradients: Needs::out_over() reuses the memory of the upstream gradient only if it
-// has no other owner; the gradient of a cast is written to the memory of its input's gradient.
+// Tests the memory of gradients: Needs::out_over() reuses the upstream gradient's memory only if it
+// has no other owner, and the gradient of a cast is written to the memory of its input's gradient.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
@@ -49,8 +49,7 @@ TEST(GradientMemory, AGradientOfTwoInputsIsNotShared) {
   EXPECT_EQ(values(b.grad()), (Numbers{3, 0}));
 }
 
-// The sum gives one tensor to both of its inputs; what comes later for one of them is not the
-// other's.
+// The sum gives the same tensor to both inputs; a later addition for one must not change the other.
 TEST(GradientMemory, AGradientThatTwoNodesHoldIsNotAddedInto) {
   Tensor x = leaf({1, 2}, {2});
   const Tensor u = x * 2.0, v = x * 3.0, w = u * 4.0, s = u + v;
@@ -67,7 +66,7 @@ TEST(GradientMemory, GradAsksForWhatIsOverwritten) {
   EXPECT_EQ(values(gradients[2]), (Numbers{0, 6}));
 }
 
-// A residual that is the input of the norm: its gradient has two contributions.
+// A residual that is also the input of the norm has a gradient with two contributions.
 TEST(GradientMemory, AResidualBesideTheNormOfTheSameTensor) {
   const auto gradient = [](bool fused) {
     manual_seed(3);
@@ -96,7 +95,7 @@ struct LastCast : OpObserver {
 TEST(GradientMemory, ACastsGradientIsWrittenIntoTheLeafsBuffer) {
   Tensor w = leaf({1, 2, 3, 4}, {2, 2});
   const Tensor buffer = zeros({2, 2}, DType::f64);
-  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range
+  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range would be
   LastCast last;
   const ObserverScope scope(last);
   backward(matmul(ones({1, 2}), cast(w, DType::f32)), from_values({1, 2}, {1, 2}, DType::f32));
@@ -104,7 +103,7 @@ TEST(GradientMemory, ACastsGradientIsWrittenIntoTheLeafsBuffer) {
   EXPECT_EQ(last.at, buffer.view().data);
 }
 
-// The gradient of a cast is added if the leaf has a gradient already.
+// The gradient of a cast is added if the leaf already has a gradient.
 TEST(GradientMemory, CastsOfOneLeafAddUp) {
   Tensor w = leaf({1, 2}, {2});
   sum(cast(w, DType::f32) * 3.0 + cast(w, DType::f16).to(DType::f32)).backward();

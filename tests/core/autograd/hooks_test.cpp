@@ -32,7 +32,7 @@ TEST(Hooks, OfALeafRunOnceWhenItIsFinal) {
   on_gradient(x, [&](Tensor& g) { seen.push_back(g.item()); });
   (x * y + x * x).backward();
   EXPECT_EQ(seen, (std::vector<double>{9}));
-  (x * y).backward();  // with what the first left
+  (x * y).backward();  // adds to the first gradient
   EXPECT_EQ(seen, (std::vector<double>{9, 14}));
 }
 
@@ -40,7 +40,7 @@ TEST(Hooks, OfALeafReplaceInItsBuffer) {
   Tensor x = leaf({1, 2, 3, 4}, {2, 2});
   Tensor buffer = zeros({2, 2}, DType::f64);
   static_cast<Leaf&>(*x.history()).buffer = buffer;
-  on_gradient(x, [](Tensor& g) { g = transpose(g, 0, 1); });  // a view of what is written
+  on_gradient(x, [](Tensor& g) { g = transpose(g, 0, 1); });  // a view of the gradient
   backward(matmul(from_values({1, 2, 3, 4}, {2, 2}, DType::f64), x), ones({2, 2}, DType::f64));
   EXPECT_EQ(values(x.grad()), (std::vector<double>{4, 6, 4, 6}));
   EXPECT_EQ(values(buffer), (std::vector<double>{4, 6, 4, 6}));
@@ -69,7 +69,7 @@ TEST(Hooks, RunUnderGradAndDoubleBackward) {
   on_gradient(y, [](Tensor& g) { g = g * 2.0; });
   const Tensor g = grad(y * x, {x}, {.create_graph = true})[0];  // x^2 + 2 x 2x
   EXPECT_EQ(g.item(), 9 + 36);
-  // y is part of the recorded gradient, so its hook runs again: 8 x of 4 x^2, 2 x 2 x of x^2.
+  // y is part of the recorded gradient, so its hook runs again: 8 x from 4 x^2, 2 x 2 x from x^2.
   EXPECT_EQ(grad(g, {x})[0].item(), 24 + 12);
 }
 

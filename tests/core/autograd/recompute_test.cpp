@@ -7,7 +7,7 @@
 namespace binade::recompute_test {
 namespace {
 
-// Two layers with parameters that a function captures.
+// Two layers whose parameters a function captures.
 struct Block {
   Tensor w = randn({4, 4}, DType::f64).require_grad(), v = randn({4, 4}, DType::f64).require_grad();
   Tensor operator()(const Tensor& x) const { return matmul(tanh(matmul(x, w)), v); }
@@ -45,7 +45,7 @@ TEST(Recompute, SavesItsInputsOnly) {
 TEST(Recompute, CapturedParametersAloneAreEnough) {
   manual_seed(1);
   const Block block;
-  const Tensor x = randn({3, 4}, DType::f64);  // wants no gradient
+  const Tensor x = randn({3, 4}, DType::f64);  // needs no gradient
   sum(recompute(block, x)).backward();
   EXPECT_TRUE(block.w.grad().defined() && block.v.grad().defined());
   EXPECT_FALSE(recompute([](const Tensor& t) { return t * 2.0; }, x).requires_grad());
@@ -53,7 +53,7 @@ TEST(Recompute, CapturedParametersAloneAreEnough) {
 
 TEST(Recompute, CapturedResultsAndSharedLeaves) {
   Tensor w = leaf({2}, {1}), x = leaf({3}, {1});
-  const Tensor h = w * w;  // captured, with a history of its own
+  const Tensor h = w * w;  // captured, with its own history
   const Tensor y = recompute([&](const Tensor& t) { return t * h * w; }, x * w);  // x w^4
   (y + w).backward();
   EXPECT_EQ(w.grad().item(), 4 * 3 * 8 + 1);

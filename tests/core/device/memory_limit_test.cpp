@@ -1,4 +1,4 @@
-// What the memory limits of control groups leave, on planted files of both versions.
+// Tests the memory that limits of control groups leave, with planted files of both versions.
 #include <binade/core/device/memory_limit.h>
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-// With a sanitizer too, a request that is too large must fail like any other.
+// A request that is too large must also fail normally under a sanitizer.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -34,12 +34,12 @@ TEST(Memory, BlocksAreAlignedAndApart) {
 }
 
 TEST(Memory, ASteadyStateReachesTheSystemNoMore) {
-  // One thread: a pool thread that starts late would fill its own magazines then.
+  // Uses one thread: a pool thread that starts late would still fill its own magazines.
   kernels::SerialGuard serial;
   auto step = [] {
     Tensor x = full({64, 300}, 1), w = full({300, 50}, 1).require_grad();
     sum(relu(matmul(x, w))).backward();
-    Tensor images = full({8, 32, 8, 8}, 1).require_grad();  // where Winograd runs
+    Tensor images = full({8, 32, 8, 8}, 1).require_grad();  // large enough for Winograd
     Tensor taps = full({32, 32, 3, 3}, 1).require_grad();
     sum(conv2d(images, taps, Tensor(), {.padding = {1, 1}})).backward();
   };
@@ -76,7 +76,7 @@ TEST(Memory, EmptyCacheGivesBackWhatWasReserved) {
   EXPECT_GE(memory_stats().reserved, 0);
 }
 
-// Fails each large allocation of a training step in turn: each gives one OutOfMemory, nothing
+// Fails each large allocation of a training step in turn: each throws one OutOfMemory, nothing
 // leaks, and the next step has the same bits.
 TEST(Memory, AnyFailedAllocationLeavesNothingBehind) {
   Tensor x = randn({40, 60}), w = randn({60, 70});

@@ -1,4 +1,4 @@
-// FaultyFileSystem, for tests, wraps another file system. At its k-th modifying call it fails,
+// FaultyFileSystem wraps another file system for tests. At its k-th modifying call it fails,
 // shortens or interrupts the call, or ends the process.
 #pragma once
 #include <binade/core/io/file_system.h>
@@ -26,9 +26,9 @@ class FaultyFileSystem : public FileSystem {
   int64_t calls() const { return calls_; }
   bool hit() const { return hit_; }
 
-  // Negative controls: calls that report success and do nothing.
+  // Negative controls: these calls report success and do nothing.
   bool skip_file_sync = false, skip_directory_sync = false;
-  // Acts as another process; called before every call that a race could matter to.
+  // Acts as another process; called before each call for which a race could matter.
   std::function<void()> before_call;
 
   int open_new(const std::string& path) override {
@@ -54,7 +54,7 @@ class FaultyFileSystem : public FileSystem {
     return call([&] { return skip_file_sync ? 0 : files_.sync(file); });
   }
   int close(int file) override {
-    const int result = files_.close(file);  // closed in any case
+    const int result = files_.close(file);  // closes it even if the call fails
     return call([&] { return result; });
   }
   int rename(const std::string& from, const std::string& to) override {

@@ -76,7 +76,7 @@ TEST(FileSystem, WritesReadsAndReplaces) {
   append_to_file(path, "anew", file_system(), true);
   append_to_file(path, "+");
   EXPECT_EQ(contents(path, file_system()), "anew+");
-  EXPECT_EQ(list_directory(directory.path()).size(), 1u);  // no temporary file stays
+  EXPECT_EQ(list_directory(directory.path()).size(), 1u);  // no temporary file is left
 }
 
 TEST(FileSystem, OutputFileCountsAndChecksums) {
@@ -100,7 +100,7 @@ TEST(FileSystem, NewFilesNeverFollowOrReplace) {
     const std::string error = error_of([&] { OutputFile file(directory / name); });
     EXPECT_NE(error.find("File exists"), std::string::npos) << error;
   }
-  write_file_durably(directory / "link", "new");  // replaces the link, not what it points to
+  write_file_durably(directory / "link", "new");  // replaces the link, not its target
   EXPECT_EQ(contents(directory / "victim", file_system()), "precious");
   EXPECT_EQ(contents(directory / "link", file_system()), "new");
 }
@@ -200,7 +200,7 @@ TEST(FileSystem, ReadingPastTheEndIsAnError) {
   EXPECT_THROW(file.read(7, bytes), Error);
   EXPECT_THROW(file.read(uint64_t{1} << 62, bytes), Error);
   ASSERT_EQ(::truncate((directory / "file").c_str(), 3), 0);
-  EXPECT_THROW(file.read(0, bytes), Error);  // an error where a memory map would be a signal
+  EXPECT_THROW(file.read(0, bytes), Error);  // throws where a memory map would raise a signal
 }
 
 TEST(FileSystem, MakesParentsAndListsSorted) {
@@ -223,9 +223,9 @@ TEST(FileSystem, MakesParentsAndListsSorted) {
 
 using Replace = std::function<void(const std::string&, const std::string&, FaultyFileSystem&)>;
 
-// Counts the states after a power cut at any call of the replacement, or after it, that break the
-// promise: all of the old or all of the new; after it returned, the new. `states` counts all
-// states.
+// Counts the states after a power cut at or after any call of the replacement that break the
+// promise: the file is all old or all new, and new once the replacement has returned. `states`
+// counts all states.
 int broken_states(const Replace& replace, int* states) {
   int broken = 0;
   bool done = false;

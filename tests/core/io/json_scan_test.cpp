@@ -14,7 +14,7 @@
 namespace binade::json_scan_test {
 namespace {
 
-// The tokens of `text` in short form: {}[] unchanged, k:key s:string i:integer b n.
+// Returns the tokens of `text` in short form: {}[] unchanged, k:key s:string i:integer b n.
 std::string scan(std::string_view text, JsonLimits limits = {}) {
   JsonScanner scanner("name", text, limits);
   std::string out;
@@ -191,7 +191,7 @@ TEST(JsonScan, RandomBytesNeverCrash) {
     }
     accepted += error_of(text).empty();
   }
-  EXPECT_GT(accepted, 100);  // or the test looks at nothing
+  EXPECT_GT(accepted, 100);  // otherwise the test checks nothing
 }
 
 TEST(JsonText, QuotingReadsBack) {
@@ -211,10 +211,10 @@ TEST(JsonText, ShortQuotesAreOneLine) {
   EXPECT_EQ(json_quoted("\x7f \xff \xc3\xa9"), "\"\\u007f \\\\xff \xc3\xa9\"");
   const std::string longest =
       json_quoted_short(std::string(79, 'a') + "\xc3\xa9" + std::string(5000, 'b'));
-  EXPECT_EQ(longest, "\"" + std::string(79, 'a') + "\"...");  // no half characters
+  EXPECT_EQ(longest, "\"" + std::string(79, 'a') + "\"...");  // characters are not split
 }
 
-// Names from outside cannot move the cursor, begin a line, or reverse the text of a terminal.
+// Untrusted names must not move the cursor, start a line, or reverse the text of a terminal.
 TEST(Printable, EscapesAllThatIsNotText) {
   EXPECT_EQ(printable("caf\xc3\xa9 \\ \xf0\x9f\x90\x95"), "caf\xc3\xa9 \\ \xf0\x9f\x90\x95");
   EXPECT_EQ(printable("a\x1b[31m\r\n\t\x7f"), "a\\x1b[31m\\x0d\\x0a\\x09\\x7f");
@@ -244,8 +244,8 @@ TEST(JsonText, Utf8AcceptsEachCodePointAndNothingElse) {
     ASSERT_FALSE(text.size() > 1 && is_utf8(std::string_view(text).substr(0, text.size() - 1)))
         << code;
   }
-  // Sequences of three bytes from 7f 00 00 on that are valid text: one character and two bytes of
-  // text after 7f, or lengths 2 + 1, or 3.
+  // All valid three-byte sequences that begin with byte 7f or more: 7f and two bytes of text, or
+  // characters of 2 + 1 bytes, or of 3 bytes.
   uint64_t count = 0;
   std::string bytes(3, '\0');
   for (uint32_t i = 0x7f0000; i < 1u << 24; ++i) {

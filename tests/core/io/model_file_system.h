@@ -1,5 +1,5 @@
-// A file system in memory, for tests, that knows which state would survive a power cut: crash()
-// drops un-synced bytes of files and any subset of un-synced directory changes.
+// An in-memory file system for tests that knows which state would survive a power cut: crash()
+// drops unsynced bytes of files and any subset of unsynced directory changes.
 #pragma once
 #include <binade/core/io/file_system.h>
 
@@ -149,8 +149,8 @@ class ModelFileSystem : public FileSystem {
 
   int64_t free = int64_t{1} << 40;
 
-  // The file system after a power cut now. `choose(n)` picks one of n outcomes for each change that
-  // the disk may or may not have written; enumerate them with Choices below.
+  // Returns the file system after a power cut now. `choose(n)` picks one of n outcomes for each
+  // change that the disk may or may not have written; Choices below enumerates them.
   std::unique_ptr<ModelFileSystem> crash(const std::function<size_t(size_t)>& choose) const {
     auto after = std::make_unique<ModelFileSystem>();
     std::map<const Node*, std::shared_ptr<Node>> copies;
@@ -236,7 +236,7 @@ class ModelFileSystem : public FileSystem {
     }
     copy = std::make_shared<Node>(Node{.is_directory = node.is_directory});
     const std::shared_ptr<Node> result = copy;
-    if (node.bytes != node.synced) {  // nothing, half or all of what was not synced; or zeros
+    if (node.bytes != node.synced) {  // nothing, half or all of the unsynced bytes; or zeros
       const size_t tail = node.bytes.size() - node.synced.size();
       const size_t outcome = choose(4);
       result->bytes = outcome == 3 ? node.synced + std::string(tail, '\0')

@@ -1,4 +1,4 @@
-// Standard streams that are closed, full or without a reader, and the limit of file sizes.
+// Tests standard streams that are closed, full or without a reader, and the file size limit.
 #include <binade/core/io/file_system.h>
 #include <binade/core/io/program_streams.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ std::string contents(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// SIGXFSZ, which would end the process, never comes: in a child, whose limit is its own.
+// SIGXFSZ would end the process but must not come. Runs in a child, which has its own limit.
 TEST(ProgramStreams, TheLimitOfFileSizesIsAnError) {
   const TemporaryDirectory directory;
   write_file_durably(directory / "file", "old");
@@ -60,7 +60,7 @@ TEST(ProgramStreams, OutputThatCannotBeWrittenIsAnError) {
     EXPECT_TRUE(run_child([&] {
       int ends[2] = {-1, full ? ::open("/dev/full", O_WRONLY) : -1};
       if (!full && ::pipe(ends) == 0) {
-        ::close(ends[0]);  // nobody reads
+        ::close(ends[0]);  // now there is no reader
       }
       ::dup2(ends[1], STDOUT_FILENO);
       ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);

@@ -1,4 +1,4 @@
-// Bytes of hand-made safetensors files, for tests.
+// Makes bytes of safetensors files for tests.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -10,7 +10,7 @@ inline std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// A file with this header and data.
+// Returns a file with this header and data.
 inline std::string with_length(const std::string& header, const std::string& data = "") {
   std::string file(8, '\0');
   for (size_t i = 0; i < 8; ++i) {

@@ -21,7 +21,7 @@ SafetensorsFile open_bytes(const std::string& bytes, ModelFileSystem& disk) {
   return SafetensorsFile::open("model.safetensors", disk);
 }
 
-// The error of opening a file with these bytes and reading all of it; empty if there is none.
+// The error from opening a file with these bytes and reading all of it; empty if there is none.
 std::string error_of(const std::string& bytes) {
   ModelFileSystem disk;
   try {
@@ -127,7 +127,7 @@ TEST(Safetensors, FindsByName) {
   const std::string header =
       "{" + tensor("b", "U8", "[1]", "[0,1]") + "," + tensor("a", "U8", "[1]", "[1,2]") + "}";
   const SafetensorsFile file = open_bytes(with_length(header, "xy"), disk);
-  EXPECT_EQ(file.entries()[0].name, "b");  // the order of the data
+  EXPECT_EQ(file.entries()[0].name, "b");  // in the order of the data
   EXPECT_EQ(file.read(file.at("a"))[0], std::byte{'y'});
   EXPECT_EQ(file.find("c"), nullptr);
   EXPECT_THROW(file.at("c"), Error);
@@ -307,7 +307,7 @@ TEST(Safetensors, FlippedHeaderBitsNeverCrash) {
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
     refused += !error_of(damaged).empty();
   }
-  EXPECT_GT(refused, static_cast<int>(header_end) * 5);  // the rest makes other names or metadata
+  EXPECT_GT(refused, static_cast<int>(header_end) * 5);  // the rest gives other names or metadata
 }
 
 TEST(Safetensors, RandomDamageNeverCrashes) {

@@ -134,7 +134,7 @@ TEST(SafetensorsWriter, ProducersStreamTheirBytes) {
   for (const int pieces : {0, 2, 4}) {
     const TensorSource kBad[] = {{"a", DType::f32, {3}, {}, produce(pieces)}};
     EXPECT_THROW(write_safetensors("model", kBad, {}, disk), Error);
-    EXPECT_EQ(whole_file(disk), before);  // and the old file is as it was
+    EXPECT_EQ(whole_file(disk), before);  // the old file is unchanged
   }
   EXPECT_EQ(list_directory(".", disk).size(), 1u);
 }
@@ -211,7 +211,7 @@ TEST(SafetensorsChecksums, NameTheTensorAndAreOfEveryFile) {
   }
 }
 
-// A later rule is refused by its name; keys that are not the file's own are refused by the writer.
+// A newer rule is rejected by its name; the writer rejects the keys that it reserves.
 TEST(SafetensorsChecksums, ANewerFormatIsRefused) {
   ModelFileSystem disk;
   EXPECT_THROW(write_safetensors("model", {}, {{kSafetensorsFormat, "1"}}, disk), Error);

@@ -9,7 +9,7 @@ namespace {
 
 std::string hash_of(std::string_view text) { return hex(sha256(bytes_in(text))); }
 
-// The examples of FIPS 180 (NIST, "SHA256.pdf", "SHA2_Additional.pdf").
+// Examples from FIPS 180 (NIST, "SHA256.pdf", "SHA2_Additional.pdf").
 TEST(Sha256, HasTheDigestsOfTheStandard) {
   EXPECT_EQ(hash_of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hash_of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -20,7 +20,7 @@ TEST(Sha256, HasTheDigestsOfTheStandard) {
             "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
   EXPECT_EQ(hash_of(std::string(1'000'000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  // Around the end of a block, from SHA2_Additional.pdf: 55, 56, 57 and 64 zero bytes.
+  // Lengths around the end of a block, from SHA2_Additional.pdf: 55, 56, 57 and 64 zero bytes.
   EXPECT_EQ(hash_of(std::string(55, 0)),
             "02779466cdec163811d078815c633f21901413081449002f24aa3e80f0b88ef7");
   EXPECT_EQ(hash_of(std::string(56, 0)),
@@ -42,7 +42,7 @@ TEST(Sha256, DoesNotDependOnTheParts) {
   }
 }
 
-// RFC 4231, section 4; test case 5 shows 128 bits.
+// Examples from RFC 4231, section 4; test case 5 shows 128 bits.
 TEST(HmacSha256, HasTheDigestsOfTheStandard) {
   const auto hmac = [](const std::string& key, const std::string& message) {
     return hex(hmac_sha256(bytes_in(key), bytes_in(message)));
@@ -89,7 +89,7 @@ TEST(FillRandom, FillsAllOfIt) {
   for (size_t i = 0; i < first.size(); ++i) {
     equal += first[i] == second[i];
   }
-  EXPECT_LT(equal, 40);  // 4 are expected; more than 40 once in 10^30 times
+  EXPECT_LT(equal, 40);  // 4 are expected; the probability of 40 is 10^-30
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Linear algebra beyond the op table: second derivatives, singular and empty matrices, modes,
-// triangles that are not read, errors by their text, copies from a device, 16-bit dtypes.
+// Tests linear algebra beyond the op table: second derivatives, singular and empty matrices, modes,
+// triangles that are not read, texts of errors, copies from a device, 16-bit dtypes.
 #include <binade/core/autograd/gradcheck.h>
 #include <binade/core/device/host_sync.h>
 #include <binade/core/linalg/linalg.h>
@@ -34,7 +34,7 @@ class Linalg : public ::testing::Test {
   }
   ~Linalg() override { kernels::set_threads(0); }
 
-  // Well conditioned.
+  // Returns a well-conditioned matrix.
   static Tensor regular(const Dims& sizes) {
     return add(randn(sizes, DType::f64), mul(eye(sizes.back(), DType::f64), 6));
   }

@@ -14,7 +14,7 @@
 namespace binade::exponents_test {
 namespace {
 
-// Host memory with these elements, brought to the test device.
+// Copies these elements to the test device.
 template <class T>
 Tensor tensor_of(const std::vector<T>& values, const Dims& sizes) {
   const Tensor host = empty(sizes, dtype_of<T>);
@@ -46,10 +46,10 @@ struct Expected {
   int64_t zeros = 0, nans = 0, infinities = 0, changed = 0;
   HalfCounts fates;
   double largest = 0, smallest = 0;
-  std::vector<int64_t> exponents = std::vector<int64_t>(256);  // from kLeast - 1
+  std::vector<int64_t> exponents = std::vector<int64_t>(256);  // starts at kLeast - 1
 };
 
-// Expected counts of the elements times 2^power.
+// The counts expected for the elements times 2^power, found by casting each element.
 template <class T>
 Expected by_casts(const std::vector<T>& values, int power = 0) {
   Expected e;
@@ -157,7 +157,7 @@ TEST(ExponentLens, SeesTrueValuesThroughAPowerOfTwo) {
   const std::vector<float> values = floats(5003, 8, 60, 190);
   const Tensor counts = count_exponents(tensor_of(values, {5003}));
   for (int power : {-24, -1, 1, 16, 24}) {
-    std::vector<float> kept;  // the list's extremes leave the exact range under a scale
+    std::vector<float> kept;  // without extremes that leave the exact range when scaled
     for (float x : values) {
       if (!(std::abs(x) > 0x1p100f && std::isfinite(x)) && !(x != 0 && std::abs(x) < 0x1p-100f)) {
         kept.push_back(x);
@@ -222,7 +222,7 @@ template <class T>
 int64_t lost_by_sums(const std::vector<float>& w, const std::vector<float>& after) {
   int64_t lost = 0;
   for (size_t i = 0; i < w.size(); ++i) {
-    // Exact here: the exponents of w and of the update are at most 20 apart.
+    // Exact here, because the exponents of w and of the update differ by at most 20.
     const double update = static_cast<double>(after[i]) - static_cast<double>(w[i]);
     const auto before = static_cast<double>(T(w[i]));
     lost += update != 0 && static_cast<double>(T(before + update)) == before;
@@ -234,7 +234,7 @@ TEST(ExponentLens, CountsUpdatesThatSixteenBitsLose) {
   std::mt19937 generator(4);
   std::vector<float> w, after;
   for (int i = 0; i < 20000; ++i) {
-    // Near ties: a 16-bit weight and a step of about half its unit, also at powers of two.
+    // Cases near ties: a 16-bit weight and a step of about half its unit, also at powers of two.
     const int exponent = static_cast<int>(generator() % 30) - 16;
     const float mantissa = 1 + static_cast<float>(generator() % (i % 3 ? 128 : 2)) / 128;
     const float weight = std::ldexp(i % 2 ? mantissa : -mantissa, exponent);

@@ -55,7 +55,7 @@ TEST_F(GraphGrowth, WholeGraphsThatAreKept) {
   std::vector<Tensor> kept;
   for (int step = 0; step < 200; ++step) {
     sum(x * x).backward();
-    kept.push_back(softmax(relu(x * 3.0), 0));  // an evaluation without NoGradGuard
+    kept.push_back(softmax(relu(x * 3.0), 0));  // evaluation without NoGradGuard
   }
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_HAS(warnings[0], "results of softmax");
@@ -65,7 +65,7 @@ TEST_F(GraphGrowth, WhatDoesNotGrowIsNotWarnedOf) {
   std::vector<Tensor> window;
   for (int step = 0; step < 600; ++step) {
     Tensor y = x;
-    for (int i = 0; i < 1 + step % 7 + step / 30; ++i) {  // longer and longer sequences
+    for (int i = 0; i < 1 + step % 7 + step / 30; ++i) {  // sequences get longer
       y = y * x;
     }
     const Tensor loss = sum(y);
@@ -76,7 +76,7 @@ TEST_F(GraphGrowth, WhatDoesNotGrowIsNotWarnedOf) {
     }
   }
   std::vector<double> values;
-  for (int step = 0; step < 300; ++step) {  // detached ones may be kept
+  for (int step = 0; step < 300; ++step) {  // detached tensors may be kept
     const Tensor loss = sum(x * x);
     loss.backward();
     values.push_back(loss.item());

@@ -35,7 +35,7 @@ TEST(MemoryTracker, CountsBlocksByTheModuleThatAllocatedThem) {
     const Tensor a = zeros({1001});
     EXPECT_EQ(bytes_of(tracker.by_label(), "conv"), memory_stats().allocated - start);
     EXPECT_GE(bytes_of(tracker.by_label(), "conv"), 4004);
-    const Tensor small = zeros({3});  // below 1 KiB: not seen
+    const Tensor small = zeros({3});  // below 1 KiB, so it is not tracked
     EXPECT_EQ(bytes_of(tracker.by_label(), "conv"), memory_stats().allocated - start);
   }
   EXPECT_EQ(tracker.by_label().size(), 0U);
@@ -59,7 +59,7 @@ TEST(MemoryTracker, NamesWhatGrowsFromStepToStepAndNothingElse) {
     {
       const LabelScope scope(steady);
       if (step == 1) {
-        state.push_back(zeros({9000}));  // stays, but does not grow
+        state.push_back(zeros({9000}));  // stays allocated, but does not grow
       }
       const Tensor temporary = zeros({7000});
     }
@@ -109,7 +109,7 @@ TEST(MemoryLimit, IsAnErrorThatCanBeCaughtAndGoesAway) {
   const std::string error = error_of([] { zeros({400'000}); });
   EXPECT_NE(error.find("allowed"), std::string::npos) << error;
   { const Tensor fits = zeros({200'000}); }
-  const Tensor other = zeros({150'000});  // the cached block is returned for it
+  const Tensor other = zeros({150'000});  // reuses the cached block
   set_memory_limit(0);
   EXPECT_EQ(zeros({400'000}).numel(), 400'000);
   EXPECT_GT(memory_room(Device{}).bytes, 1'000'000);

@@ -1,4 +1,4 @@
-// Observers of a thread's ops: which events they get, several at once, and what they may do.
+// Tests observers of a thread's ops: the events they get, several at once, and what they may do.
 #include <binade/core/autograd/op.h>
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/observe/anomaly.h>

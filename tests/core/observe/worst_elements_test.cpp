@@ -1,4 +1,4 @@
-// The worst elements of each exponent, against a plain sort of all elements.
+// Compares the worst elements of each exponent with a plain sort of all elements.
 #include <binade/core/observe/exponents.h>
 #include <binade/core/observe/worst_elements.h>
 #include <binade/core/ops.h>
@@ -15,7 +15,7 @@
 namespace binade::worst_elements_test {
 namespace {
 
-// Values of all sizes around those where f16 flushes and overflows, with zeros, infinities and NaN.
+// Values around those where f16 underflows and overflows, with zeros, infinities and NaN.
 Tensor values_of_all_sizes(const Dims& sizes) {
   Tensor x = mul(randn(sizes), exp(mul(randn(sizes), 12)));
   float* at = x.data<float>();
@@ -29,7 +29,7 @@ Tensor values_of_all_sizes(const Dims& sizes) {
 
 int binade_of(float value) { return std::max(std::ilogb(value), -127); }
 
-// All finite elements other than 0 by exponent, the worst first, of true values in f32.
+// All finite nonzero elements by exponent, the worst first; the true values are in f32.
 std::map<int, std::vector<int64_t>> sorted_elements(const std::vector<float>& values) {
   const auto error = [&](int64_t i) {
     const double value = values[static_cast<size_t>(i)];

@@ -1,5 +1,5 @@
-// The activation argument of linear and conv2d: the same bits as the op followed by the activation,
-// result and gradients, in one pass or two.
+// The activation argument of linear and conv2d gives the same bits as the op followed by the
+// activation, for the result and the gradients, in one pass or two.
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/precision/precision.h>
@@ -49,7 +49,7 @@ Tensor apart(const Tensor& y, Activation activation) {
   }
 }
 
-// The result and all gradients.
+// Returns the result and all gradients.
 std::vector<std::vector<double>> all_values(const Case& c, DType dtype, Activation activation,
                                             bool at_once) {
   const std::vector<Tensor> in = leaves(c, dtype);
@@ -91,7 +91,7 @@ class Names : public OpObserver {
   std::set<std::string> names;
 };
 
-// Under an observer or a policy both ops run.
+// If there is an observer or a policy, both ops run.
 TEST(ActivationArgument, IsAnOpOfItsOwnWhereSomebodyLooks) {
   for (const Case& c : kCases) {
     const std::vector<Tensor> in = leaves(c, DType::f32);
@@ -109,7 +109,7 @@ TEST(ActivationArgument, IsAnOpOfItsOwnWhereSomebodyLooks) {
   }
 }
 
-// The backward keeps the result.
+// The backward saves the result.
 TEST(ActivationArgument, AChangedResultIsAnError) {
   for (const Case& c : kCases) {
     Tensor y = c.function(leaves(c, DType::f32), Activation::relu);

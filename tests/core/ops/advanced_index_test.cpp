@@ -1,5 +1,5 @@
-// Indexing as a user writes it: negative indices, masks, slices, writing in place, integers, and
-// the messages of wrong use.
+// Tests indexing in the user's syntax: negative indices, masks, slices, in-place writes, integers,
+// and the messages for wrong use.
 #include <binade/core/autograd/gradcheck.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -20,7 +20,7 @@ Tensor made(std::initializer_list<double> values, const Dims& sizes, DType dtype
 Tensor ids(std::initializer_list<double> values) {
   return made(values, {static_cast<int64_t>(values.size())}, DType::i64);
 }
-// 0, 1, 2, ... in these sizes.
+// Returns 0, 1, 2, ... with these sizes.
 Tensor counted(const Dims& sizes, DType dtype = DType::f32) {
   return reshape(arange(element_count(sizes), dtype, device()), sizes);
 }
@@ -31,7 +31,7 @@ std::string message_of(F&& f) {
   try {
     f();
     if (!device().is_cpu()) {
-      counted({1}).item();  // a device reports later
+      counted({1}).item();  // waits, because a device reports later
     }
   } catch (const Error& error) {
     return error.what();
@@ -49,7 +49,7 @@ TEST(AdvancedIndex, ReadsAsPyTorch) {
   const Tensor rows = made({1, 0, 1}, {3}, DType::boolean);
   EXPECT_EQ(values(index(x, {rows, ids({1, 2})})), (Values{1, 10}));
   EXPECT_EQ(index(x, {rows}).sizes(), (Dims{2, 4}));
-  // A dimension between the index tensors: theirs comes first.
+  // With a dimension between the index tensors, their dimension comes first.
   EXPECT_EQ(index(counted({2, 3, 4}), {ids({0, 1, 0, 1, 1}), Slice{}, ids({3})}).sizes(),
             (Dims{5, 3}));
   EXPECT_EQ(index(counted({2, 3, 4}), {Slice{}, made({0, 1}, {2, 1}, DType::i64), ids({3, 0, 1})})
@@ -125,7 +125,7 @@ TEST(AdvancedIndex, DifferentiatesTwice) {
 }
 
 TEST(AdvancedIndex, AddsIntegersExactly) {
-  const double large = 9007199254740992;  // 2^53: 1 more is no double
+  const double large = 9007199254740992;  // 2^53: the next integer is no double
   const Tensor y =
       scatter_add(zeros({2}, DType::i64, device()), 0, ids({1, 1, 0}), ids({large, 1, 4}));
   EXPECT_EQ(y.to(Device{}).data<int64_t>()[1], int64_t{9007199254740993});
@@ -146,7 +146,7 @@ TEST(AdvancedIndex, NaNInOrderStatistics) {
   EXPECT_TRUE(std::isnan(most.at(0)) && most.at(1) == 0);
 }
 
-// The quantile of a line with NaN is its last element in order, so the gradient goes to that one.
+// The quantile of a line with NaN is the last element in sorted order, which gets the gradient.
 TEST(AdvancedIndex, QuantileOfNaNPassesTheGradientToNaN) {
   const double nan = std::nan("");
   Tensor x = made({3, nan, 1, nan, 5, 7, 2, 9, 4, 6}, {2, 5}, DType::f64);

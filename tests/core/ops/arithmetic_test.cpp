@@ -1,4 +1,4 @@
-// Arithmetic of integers and bools, exact in 64 bits; type promotion; comparisons for the host.
+// Tests arithmetic of integers and bools, exact in 64 bits; type promotion; host comparisons.
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
@@ -100,7 +100,7 @@ TEST(IntegerArithmetic, WrapsAroundAndDividesByZeroAndMinusOne) {
             "floating dtypes divide by 0");
 }
 
-// The signs of Python: the quotient goes down, the rest has the sign of the divisor.
+// As in Python, the quotient rounds down and the remainder has the sign of the divisor.
 TEST(IntegerArithmetic, DivisionsRoundDownInEveryDtype) {
   for (DType dtype : {DType::i64, DType::i32, DType::f64, DType::f32, DType::f16, DType::bf16}) {
     const Tensor a = reals({7, -7, 7, -7, 6, -6, 0}, dtype);
@@ -232,7 +232,7 @@ TEST(Promotion, ActsAfterThePrecisionPolicy) {
   EXPECT_EQ((ids + 1).dtype(), DType::i64);
   sum(x * ids).backward();
   EXPECT_EQ(doubles(x.grad()), (Reals{3, 4}));
-  // 70000 is infinite in f16, and these ops do not cast.
+  // 70000 is infinite in f16, but these ops do not cast.
   EXPECT_EQ(doubles(isfinite(reals({70000}))), (Reals{1}));
   EXPECT_EQ(doubles(nan_to_num(reals({70000}))), (Reals{70000}));
 }
@@ -293,7 +293,7 @@ TEST(ClampByTensors, HasTheGradientOfPyTorchAtTies) {
 TEST(Equality, OfWholeTensors) {
   const Tensor x = integers({kBig, 2});
   EXPECT_TRUE(equal(x, x + 0));
-  EXPECT_FALSE(equal(x, x + integers({1, 0})));  // differs beyond the integers of double
+  EXPECT_FALSE(equal(x, x + integers({1, 0})));  // they differ beyond 2^53
   EXPECT_FALSE(equal(x, integers({kBig})));
   EXPECT_TRUE(equal(integers({2}), reals({2})));
   EXPECT_FALSE(equal(reals({NAN}), reals({NAN})));

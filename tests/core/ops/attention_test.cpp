@@ -1,5 +1,5 @@
 // The memory that attention saves for backward grows with the length of a sequence, not with its
-// square. Dropout of the weights equals that of the composed form.
+// square. Dropout of the weights equals dropout in the composed form.
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/tensor/create.h>
@@ -11,7 +11,7 @@ namespace binade::attention_test {
 namespace {
 
 // Bytes that a forward saves besides its inputs and result, its peak of saved bytes, and the peak
-// of allocated bytes of forward and backward.
+// of allocated bytes in forward and backward.
 struct Bytes {
   int64_t saved, peak, allocated;
 };
@@ -42,8 +42,8 @@ TEST(Attention, SavedBytesGrowWithTheLength) {
   }
 }
 
-// With one seed the masks equal those of dropout(softmax(scores)): same results, gradients and
-// draws.
+// With equal seeds the masks equal those of dropout(softmax(scores)): same results, gradients and
+// number of draws.
 TEST(Attention, DropoutIsThatOfTheMatrixOfWeights) {
   const Tensor inputs[] = {randn({2, 3, 9, 4}, DType::f64), randn({3, 7, 4}, DType::f64),
                            randn({2, 1, 7, 5}, DType::f64), randn({9, 7}, DType::f64)};
@@ -82,8 +82,8 @@ TEST(Attention, DropsTheShareThatItSays) {
   EXPECT_NEAR(mean(y).item(), 1, 4 * std::sqrt(0.25 / 0.75 / 50000));
 }
 
-// Heads of q, k and v split off one matrix, with batch and length in both orders, against copies of
-// them: same bits of the result and of the gradient, which then needs no concatenation.
+// q, k and v that are parts of one matrix, with batch and length in both orders, give the same bits
+// as copies of them; their gradient then needs no concatenation.
 TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
   const int64_t heads = 3, size = 4;
   const Tensor input = randn({2, 5, 3 * heads * size});
@@ -111,7 +111,7 @@ TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
   }
 }
 
-// Only some of the parts require a gradient, or the matrix has more parts.
+// Covers parts of which only some require a gradient, and a matrix with more parts.
 TEST(Attention, PartsThatAreNotPackedQkv) {
   for (const int64_t parts : {3, 4}) {
     Tensor x = randn({2, 5, parts * 8});

@@ -1,7 +1,6 @@
-// Results and gradients that lose digits or range in f32 where a sum, a mean or a power is computed
-// carelessly, compared with the same op in f64. The program takes the baseline instruction set,
-// where an accumulator adds the most terms one by one. Runs on the device that BINADE_TEST_DEVICE
-// names.
+// Compares results and gradients that lose digits or range in f32 if a sum, mean or power is
+// computed carelessly with the same op in f64. The program uses the baseline instruction set, where
+// an accumulator adds the most terms. It runs on the device that BINADE_TEST_DEVICE names.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ Device device() {
 
 using Function = std::function<Tensor(const Tensor& x)>;
 
-// `first` for the first n / parts of n values, `second` for the others: equal terms round alike.
+// Returns n values: `first` for the first n / parts, then `second`. Equal terms round alike.
 Tensor steps(int64_t n, int64_t parts, double first, double second) {
   const Tensor front =
       cast(lt(arange(n, DType::f32, device()), static_cast<double>(n / parts)), DType::f32);
@@ -41,8 +40,8 @@ Tensor gradient_of(const Function& f, const Tensor& at) {
   return x.grad().to(Device{});
 }
 
-// The largest difference between f in f32 and in f64, over the largest value; of the results, and
-// of the gradients for dy, which have one more rounded sum in them.
+// Bounds the largest difference between f in f32 and in f64 relative to the largest value, for the
+// results and for the gradients, which contain one more rounded sum.
 void expect_digits(const char* name, const Function& f, const Tensor& x, double tolerance,
                    const Tensor& seed = {}) {
   std::vector<Tensor> results, gradients;
@@ -122,7 +121,7 @@ TEST(LongSums, SpreadBesideALargeMeanOrNearZero) {
   EXPECT_EQ(largest(equal.grad()), 0);
 }
 
-// The power of a small share of the norm is not computed with a higher exponent than the result's.
+// The power of a small share of the norm must not use a higher exponent than the result's.
 TEST(LongSums, NormsOfEveryOrder) {
   const Tensor x = from_values({1, -1e-15, 2e-10, -3, 0, 1e-3}, {6}, DType::f32, device());
   for (const double p : {-2., -.5, .5, 1.5, 3., 4., 7.}) {

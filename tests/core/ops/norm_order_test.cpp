@@ -1,5 +1,5 @@
-// norm(x, p) in delicate cases: zeros, values whose powers overflow or underflow, infinite orders,
-// half precision.
+// Tests norm(x, p) in delicate cases: zeros, values whose powers overflow or underflow, infinite
+// orders, half precision.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Pooling without a stride: windows are adjacent, as in PyTorch.
+// Without a stride, pooling windows are adjacent, as in PyTorch.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Pool = Tensor (*)(const Tensor&, const Pool2dOptions&);
 
-// Result and gradient are those of a stride that equals the kernel.
+// Result and gradient must equal those with a stride equal to the kernel.
 void expect_kernel_as_stride(Pool pool, const Pool2dOptions& options, const Pool2dOptions& given) {
   manual_seed(11);
   const Tensor base = randn({2, 3, 11, 9}).to(kernels::test_device());

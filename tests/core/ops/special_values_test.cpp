@@ -1,5 +1,5 @@
-// Ops at values where a shortcut shows: divisions that must round once, NaN, numbers near the ends
-// of the range, nothing to reduce. Runs on the device that BINADE_TEST_DEVICE names.
+// Tests ops at values that reveal shortcuts: divisions that must round once, NaN, numbers near the
+// ends of the range, empty reductions. Runs on the device that BINADE_TEST_DEVICE names.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Tensor values(std::initializer_list<double> list, DType dtype = DType::f32) {
   return from_values(list, {static_cast<int64_t>(list.size())}, dtype, device());
 }
 
-// The gradient of f at x for a seed of ones times `seed`.
+// The gradient of f at x for an upstream gradient whose elements are all `seed`.
 Tensor gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& at, double seed = 1) {
   Tensor x = at.detach();
   x.require_grad();
@@ -52,7 +52,7 @@ TEST(SpecialValues, DivisionByANumberRoundsOnce) {
   for (DType dtype : kFloating) {
     for (int n = 1; n < 1000; n += device().is_cpu() ? 1 : 37) {
       if (dtype == DType::bf16 && n > 256) {
-        break;  // not all are bf16 numbers
+        break;  // not all of these are bf16 numbers
       }
       const Tensor x = full({3}, n, dtype, device());
       expect_values(x / n, {1, 1, 1}, "n / n");
@@ -279,8 +279,8 @@ TEST(SpecialValues, AProductOfOneElementHasTheGradientOfACopy) {
   }
 }
 
-// Rows of one value, of one large value among equal ones, and of a ramp, 1e4 above or below 0:
-// their results are finite, and a softmax sums to 1.
+// Rows of equal values, of one large value among equal ones, and of a ramp, at a distance of 1e4
+// from 0: the results must be finite, and a softmax must sum to 1.
 TEST(SpecialValues, NormalizationsFarFromZero) {
   for (DType dtype : {DType::f64, DType::f32}) {
     for (const int64_t count : {1, 7, 1000, device().is_cpu() ? 1'000'000 : 5000}) {
@@ -299,7 +299,7 @@ TEST(SpecialValues, NormalizationsFarFromZero) {
             EXPECT_EQ(item(sum(result - result)), 0)
                 << to_string(dtype) << " " << count << " " << offset;
           }
-          // The mean is rounded to the dtype, and the difference is multiplied by rstd.
+          // The mean is rounded to the dtype, and its error is multiplied by rstd.
           const double rstd = 1 / std::sqrt(item(var(x, {}, false)) + 1e-5);
           EXPECT_NEAR(item(mean(norm)), 0, 2 * epsilon(dtype) * 2e4 * rstd)
               << to_string(dtype) << " " << count << " " << offset;

@@ -1,5 +1,5 @@
-// Delayed scales: each call has a history of its own, evaluations change none, recomputed functions
-// use theirs once, and histories are saved and restored.
+// Tests delayed scales: each call has its own history, evaluations do not change it, recomputed
+// functions use theirs once, and histories are saved and restored.
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/format.h>
@@ -40,7 +40,7 @@ bool equal_histories(const Precision& a, const Precision& b) {
   return same;
 }
 
-// Two products in one scope: a small one, and one a million times as large.
+// Two products in one scope: one is small, the other a million times as large.
 struct TwoCalls {
   Tensor small = mul(randn({3, 7}), 1e-3), large = mul(randn({3, 7}), 1e3);
   Tensor w = randn({5, 7}), v = randn({5, 7}), dy = randn({3, 5});
@@ -69,14 +69,14 @@ TEST(DelayedScales, EachCallHasItsOwnHistory) {
   std::set<std::string> names;
   for (const auto& [name, largest] : histories) {
     names.insert(name);
-    EXPECT_EQ(largest.numel(), 3) << name;  // one use a step
+    EXPECT_EQ(largest.numel(), 3) << name;  // one use per step
   }
   EXPECT_EQ(names,
             (std::set<std::string>{"/linear/0/input0", "/linear/0/input1", "/linear/0/output0",
                                    "/linear/1/input0", "/linear/1/input1", "/linear/1/output0"}));
   EXPECT_EQ(amax(histories.at("/linear/0/input0")).item(), amax(abs(calls.small)).item());
   EXPECT_EQ(amax(histories.at("/linear/1/input0")).item(), amax(abs(calls.large)).item());
-  // With one history for both, the small input would be rounded at the scale of the large one.
+  // With a shared history, the small input would be rounded at the scale of the large one.
   const NoGradGuard guard;
   const Tensor y = calls.forward(precision);
   const auto rounded = [&](const Tensor& x) {
@@ -117,7 +117,7 @@ TEST(DelayedScales, AnEvaluationChangesNoHistory) {
     (void)linear(mul(calls.large, 100), calls.v);
   }
   EXPECT_TRUE(equal_histories(evaluated, trained));
-  // Before the first use an evaluation takes the scale of each tensor.
+  // Before the first use, an evaluation computes the scale of each tensor.
   const NoGradGuard guard;
   const Precision fresh = delayed_precision();
   const Precision current = with_formats(
@@ -143,7 +143,7 @@ TEST(DelayedScales, ARecomputedFunctionUsesEachHistoryOnce) {
       {
         const PrecisionScope scope(*precision);
         const auto inner = [&](const Tensor& h) { return linear(h, calls.v); };
-        // The function begins after a call of the same op, and holds a recomputed one itself.
+        // The function runs after a call of the same op and contains a recomputed function itself.
         const auto function = [&, inner](const Tensor& h) {
           const Tensor a = linear(h, calls.w);
           return add(a, precision == &again ? recompute(inner, h) : inner(h));
@@ -183,7 +183,7 @@ TEST(DelayedScales, HistoriesAreRestored) {
   manual_seed(15);
   const TwoCalls calls;
   const Precision through = delayed_precision(), stopped = delayed_precision();
-  for (int i = 0; i < 6; ++i) {  // more than the four that a history has
+  for (int i = 0; i < 6; ++i) {  // more than the four entries of a history
     calls.step(through);
     calls.step(stopped);
   }

@@ -1,5 +1,5 @@
-// Number formats against PyPI's ml_dtypes and gfloat (format_digests.h) and against their own
-// tables of codes; parsing, printing and wrong use.
+// Compares number formats with ml_dtypes and gfloat of PyPI (format_digests.h) and with their own
+// tables of codes. Also tests parsing, printing and wrong use.
 #include <binade/core/precision/format_scheme.h>
 #include <binade/core/precision/number_formats.h>
 #include <binade/kernels/base/error.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-// The inputs that tests/parity/format_digests.py describes.
+// The inputs described in tests/parity/format_digests.py.
 Numbers digest_inputs(const NumberFormat& format) {
   Numbers all;
   for (uint32_t bits = 0; bits < 65536; ++bits) {
@@ -42,7 +42,7 @@ Numbers digest_inputs(const NumberFormat& format) {
   for (const float x : near) {
     all.push_back(-x);
   }
-  if (format.name == "e8m0") {  // where ml_dtypes does not give the nearest value
+  if (format.name == "e8m0") {  // ml_dtypes does not give the nearest value here
     std::erase_if(all, [](float x) { return x > 0x1p-127f && x < 0x1.8p-127f; });
   }
   if (format.nan == NanCodes::none) {
@@ -89,7 +89,7 @@ TEST_P(AgainstLibraries, NoResultDiffers) {
 INSTANTIATE_TEST_SUITE_P(Formats, AgainstLibraries, testing::ValuesIn(kFormatDigests),
                          [](const auto& info) { return std::string(info.param.format); });
 
-// Every code of every small format decodes to a value that encodes to the code again.
+// Every code of every small format decodes to a value that encodes to the same code.
 TEST(NumberFormats, CodesAndValuesAreOneToOne) {
   for (const char* name :
        {"e4m3", "e4m3fn", "e4m3fnuz", "e4m3b11fnuz", "e5m2", "e5m2fnuz", "e3m4", "e3m2", "e2m3",
@@ -110,7 +110,7 @@ TEST(NumberFormats, CodesAndValuesAreOneToOne) {
   }
 }
 
-// Against a search of the table of values, for formats that the libraries do not have.
+// Formats that the libraries do not have are compared with a search of the table of values.
 TEST(NumberFormats, NearestOfOtherFormatsIsTheNearestValue) {
   for (const char* name : {"e4m3fn:subnormals=off", "e5m0:nan=top", "e3m3:nan=none",
                            "e4m2:bias=2,infinities=off,overflow=saturate"}) {
@@ -139,7 +139,7 @@ TEST(NumberFormats, OverflowFollowsTheMode) {
   const NumberFormat e4m3fn = number_format("e4m3fn"), e5m2 = number_format("e5m2");
   EXPECT_EQ(e4m3fn.max(), 448);
   EXPECT_EQ(number_format("e4m3").max(), 240);
-  EXPECT_EQ(e4m3fn.round(464), 448);  // a tie with 480, which is NaN's code and odd
+  EXPECT_EQ(e4m3fn.round(464), 448);  // a tie with 480, which is odd and the code of NaN
   EXPECT_TRUE(std::isnan(e4m3fn.round(465)));
   EXPECT_TRUE(std::isnan(e4m3fn.round(INFINITY)));
   EXPECT_EQ(e4m3fn.with(Overflow::saturate).round(-INFINITY), -448);
@@ -172,7 +172,7 @@ TEST(NumberFormats, RangesAndUnits) {
   EXPECT_EQ(f16.ulp(2048), 2);
   EXPECT_EQ(f16.ulp(0x1p-20), 0x1p-24);
   EXPECT_EQ(f16.ulp(1e9), 0);
-  EXPECT_EQ(f16.round(0x1p-25), 0);  // half of the smallest: a tie with zero, which is even
+  EXPECT_EQ(f16.round(0x1p-25), 0);  // a tie with zero, which is even
   EXPECT_EQ(f16.round(std::nextafter(0x1p-25, 1)), 0x1p-24);
 }
 
@@ -193,7 +193,7 @@ TEST(NumberFormats, StochasticRoundingHasTheRightMean) {
       const double sigma = std::sqrt(expected * (1 - share));
       EXPECT_NEAR(static_cast<double>(ups), expected, 4 * sigma) << name << " " << share;
     }
-    EXPECT_EQ(format.round(1, Rounding::stochastic, 0xffffffffu), 1);  // exact values never move
+    EXPECT_EQ(format.round(1, Rounding::stochastic, 0xffffffffu), 1);  // exact values do not change
   }
 }
 

@@ -1,4 +1,4 @@
-// The table of op classes, and the page generated from it.
+// Tests the table of op classes, and the page generated from it.
 #include <binade/core/autograd/op.h>
 
 #include <fstream>

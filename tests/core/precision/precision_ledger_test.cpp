@@ -1,4 +1,4 @@
-// The precision ledger: rows, casts and their bytes, and the linter's findings.
+// Tests the precision ledger: rows, casts and their bytes, and the findings of the linter.
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/precision/precision_ledger.h>
@@ -48,7 +48,7 @@ TEST(PrecisionLedger, SaysWhatRanInWhatWhyAndTheBytesOfEachCast) {
   EXPECT_EQ(product->output, "f16");
   EXPECT_EQ(product->why, "contraction under autocast f16");
   EXPECT_EQ(product->calls, 2);
-  EXPECT_EQ(product->casts, 3);   // x twice, it is no parameter; w once
+  EXPECT_EQ(product->casts, 3);   // x twice, because it is no parameter; w once
   EXPECT_EQ(product->cached, 1);  // w
   EXPECT_EQ(product->cast_bytes, (6 + 6 + 12) * (4 + 2));
   const LedgerRow* exponential = row_of(ledger, "exp");
@@ -111,10 +111,10 @@ TEST(PrecisionLedger, FindsCastPingPong) {
   cast(transpose(reshape(wide, {3, 2}), 0, 1), f16);
   EXPECT_EQ(kinds(ledger), (std::vector{PrecisionFinding::cast_ping_pong}));
   EXPECT_HAS(ledger.findings()[0].text, "what was widened to f32 and only moved since");
-  cast(wide + wide, f16);  // computed: a purpose
+  cast(wide + wide, f16);  // casting a computed tensor has a purpose
   EXPECT_EQ(ledger.findings()[0].count, 1);
   const PrecisionScope scope(Precision::autocast(f16));
-  matmul(transpose(wide, 0, 1), randn({2, 2}));  // by the policy
+  matmul(transpose(wide, 0, 1), randn({2, 2}));  // cast by the policy
   ASSERT_EQ(ledger.findings().size(), 2u);
   EXPECT_EQ(ledger.findings()[1].op, "matmul");
 }

@@ -1,4 +1,4 @@
-// Precision policies: the dtypes of an op's inputs, rules by op and module, the cast cache.
+// Tests precision policies: the dtypes of an op's inputs, rules by op and module, the cast cache.
 #include <binade/core/autograd/op.h>
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/observe/label.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
 
-// Counts casts by their outcome.
+// Counts casts by outcome.
 struct Casts : OpObserver {
   void policy(const PolicyEvent& event) override {
     for (PolicyEvent::Cast cast : event.casts) {
@@ -106,7 +106,7 @@ TEST(PrecisionRules, TheLastThatFitsCounts) {
   EXPECT_EQ(dtype("head", true), bf16);
   EXPECT_EQ(dtype("head.out", true), f32);
   EXPECT_EQ(dtype("head.out", false), bf16);
-  EXPECT_EQ(dtype("head.out", false), bf16);  // what is remembered is the same
+  EXPECT_EQ(dtype("head.out", false), bf16);  // the remembered answer is the same
   const LabelScope label(intern_label(0, "head"));
   const PrecisionScope scope(precision);
   Casts casts;
@@ -270,7 +270,7 @@ TEST(CastCache, ACastMadeWithoutRecordingServesARecordingForward) {
   sum(y).backward();
   ASSERT_TRUE(w.grad().defined());
   EXPECT_EQ(w.grad().at(0), 2);
-  // A second backward: the graph of the first recording is freed, and this graph has its own cast.
+  // The second backward: the first graph was freed, and this graph has its own cast.
   sum(matmul(x, w)).backward();
   EXPECT_EQ(w.grad().at(0), 4);
 }
@@ -304,7 +304,7 @@ TEST(CastCache, UsesAddTheirGradientsInF32) {
   const PrecisionScope scope(Precision::autocast(f16));
   const Tensor big = full({1, 1}, 2048, f16), one = ones({1, 1}, f16);
   (sum(matmul(big, w)) + sum(matmul(one, w))).backward();
-  EXPECT_EQ(w.grad().item(), 2049);  // 2048 in f16
+  EXPECT_EQ(w.grad().item(), 2049);  // it would be 2048 in f16
 }
 
 TEST(CastCache, HoldsNoMoreThanTwiceWhatIsAlive) {
@@ -316,7 +316,7 @@ TEST(CastCache, HoldsNoMoreThanTwiceWhatIsAlive) {
     most = std::max(most, cast_cache_stats().entries);
   }
   EXPECT_LE(most, 64 + 2);
-  matmul(x, ones({4, 4}));  // no parameter
+  matmul(x, ones({4, 4}));  // not a parameter
   const int64_t entries = cast_cache_stats().entries;
   matmul(x, ones({4, 4}));
   EXPECT_EQ(cast_cache_stats().entries, entries);

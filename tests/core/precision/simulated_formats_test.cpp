@@ -1,4 +1,4 @@
-// Simulated formats in models, and a case for each format in which it must fail.
+// Tests simulated formats in models, and for each format a case in which it must fail.
 #include <binade/core/ops.h>
 #include <binade/core/ops/format.h>
 #include <binade/core/precision/precision_rules.h>
@@ -16,8 +16,8 @@ double relative_error(const Tensor& got, const Tensor& want) {
   return norm(sub(got, want)).item() / size;
 }
 
-// [64, 256] of which one channel is a thousand times larger, as in the activations of large
-// language models (Dettmers et al., "LLM.int8()", 2022).
+// Returns [64, 256] with one channel that is a thousand times larger, as in the activations of
+// large language models (Dettmers et al., "LLM.int8()", 2022).
 Tensor with_outlier_channel(double factor) {
   manual_seed(3);
   Tensor x = randn({64, 256});
@@ -26,7 +26,7 @@ Tensor with_outlier_channel(double factor) {
   return mul(x, row);
 }
 
-// The error of all channels but the outlier, relative to them.
+// The relative error of all channels except the outlier.
 double error_beside_outlier(const std::string& scheme, double factor) {
   const Tensor x = with_outlier_channel(factor);
   Tensor keep = ones({256});
@@ -39,7 +39,7 @@ TEST(FormatLimits, OutlierChannelBreaksATensorScaleAndNotBlocks) {
   EXPECT_GT(error_beside_outlier("e4m3fn/tensor", kOutlier), 0.2);
   EXPECT_LT(error_beside_outlier("e4m3fn/tensor", 1), 0.04);
   EXPECT_LT(error_beside_outlier("mxfp8", kOutlier), 0.5);
-  // Only the outlier's own block of 32 suffers: 7 of 8 blocks are as without it.
+  // Only the outlier's own block of 32 suffers; the other 7 of 8 blocks are unchanged.
   const Tensor x = with_outlier_channel(kOutlier);
   const Tensor rounded = round_to_format(x, format_scheme("mxfp8"));
   EXPECT_LT(relative_error(slice(rounded, 1, 32, 256), slice(x, 1, 32, 256)), 0.04);
@@ -76,7 +76,7 @@ TEST(FormatLimits, F16OverflowsWhereBf16HoldsAndBf16LosesDigits) {
 
 TEST(FormatLimits, Fp4NeedsSmallBlocks) {
   manual_seed(6);
-  // Magnitudes that change by a factor of 256 from one end of a block of 32 to the other.
+  // Magnitudes that change by a factor of 256 within each block of 32.
   const Tensor slope = exp(mul(arange(0, 32, 1, DType::f32), -std::log(256.0) / 31));
   const Tensor x = mul(randn({64, 32}), slope);
   const Tensor tail = slice(x, 1, 16, 32);
@@ -155,7 +155,7 @@ TEST(SimulatedFormats, ActOnContractionsAlone) {
   EXPECT_EQ(matmul(x, x).data<float>()[0], 2);
 }
 
-// Blocks lie along the dimension that a product sums over, whatever the op.
+// Blocks lie along the dimension that a product sums over, for every op.
 TEST(SimulatedFormats, BlocksLieAlongTheSummedDimension) {
   manual_seed(9);
   const Precision precision =
@@ -188,7 +188,7 @@ TEST(SimulatedFormats, DelayedScalesComeFromEarlierUses) {
     return matmul(full({1, 2}, value), full({2, 1}, 1.0)).item();
   };
   EXPECT_EQ(product(1e4), 896);       // scale 1: saturates at 448
-  EXPECT_NEAR(product(1e4), 2e4, 1);  // the scale of the use before
+  EXPECT_NEAR(product(1e4), 2e4, 1);  // uses the scale of the previous use
   EXPECT_NEAR(product(1), 2, 2 * 10000.0 / 448 / 512);
   EXPECT_NEAR(product(3), 6, 0.5);
 }

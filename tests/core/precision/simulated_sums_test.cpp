@@ -1,5 +1,5 @@
-// Sums of ops in a format, by rules: against accumulated_matmul(), forward and backward; every op
-// that a rule can name is simulated or refused by name.
+// Compares simulated sums of ops, selected by rules, with accumulated_matmul(), forward and
+// backward. Every op that a rule can name must be simulated or rejected by name.
 #include <binade/core/observe/label.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/format.h>
@@ -17,7 +17,7 @@
 namespace binade::simulated_sums_test {
 namespace {
 
-const char* const kCoarse = "e4m3/chunks=3";  // far enough from f32 that every sum shows
+const char* const kCoarse = "e4m3/chunks=3";  // so coarse that every sum differs from f32
 
 Precision with_sums(const std::string& sums, const std::string& op = "",
                     const std::string& module = "") {
@@ -107,7 +107,7 @@ TEST(SimulatedSums, ABatchIsItsMatrices) {
       EXPECT_EQ(distance(got.gradients[1], want.gradients[1]), 0);
     }
   }
-  // Broadcast over two batches, and an empty sum.
+  // Covers broadcasting over two batches, and an empty sum.
   const Ran wide = run_op([](const auto& in) { return matmul(in[0], in[1]); },
                           {randn({2, 1, 3, 7}), randn({4, 7, 2})}, with_sums("f32"));
   EXPECT_EQ(wide.y.sizes(), (Dims{2, 4, 3, 2}));
@@ -146,8 +146,8 @@ TEST(SimulatedSums, SumsAndMeans) {
   EXPECT_EQ(value("sum", [&] { return sum(x, {1}); }), 2048);
   EXPECT_EQ(value("sum", [&] { return sum(x); }), 2048);
   EXPECT_EQ(value("mean", [&] { return mean(x, {1}, true); }), 0.5f);
-  EXPECT_EQ(value("sum", [&] { return mean(x, {1}); }), 1);  // another op
-  EXPECT_EQ(value("", [&] { return sum(x, {1}); }), 4096);   // contractions alone
+  EXPECT_EQ(value("sum", [&] { return mean(x, {1}); }), 1);  // the rule is for another op
+  EXPECT_EQ(value("", [&] { return sum(x, {1}); }), 4096);   // the rule covers contractions only
   const Ran ran = run_op(
       [](const auto& in) {
         return sum(in[0], {0, 2});
@@ -157,7 +157,7 @@ TEST(SimulatedSums, SumsAndMeans) {
   EXPECT_EQ(distance(ran.gradients[0], expand(reshape(randn({5}), {1, 5, 1}), {3, 5, 2})), 0);
   const Tensor half = full({70000}, 2.0, DType::f16);
   const PrecisionScope scope(with_sums("f32", "mean"));
-  EXPECT_EQ(mean(half).item(), 2);  // the sum does not pass through f16
+  EXPECT_EQ(mean(half).item(), 2);  // the sum is not rounded to f16
 }
 
 TEST(SimulatedSums, RulesChooseOpsAndModules) {
@@ -174,7 +174,7 @@ TEST(SimulatedSums, RulesChooseOpsAndModules) {
   EXPECT_EQ(distance(linear_in(in_a, "net.a.inner"), rounded), 0);
   EXPECT_EQ(distance(linear_in(in_a, "net.b"), linear(x, w)), 0);
   EXPECT_EQ(distance(linear_in(with_sums(kCoarse, "matmul"), "net.a"), linear(x, w)), 0);
-  // The last rule that matches counts.
+  // The last matching rule wins.
   const Precision several =
       with_formats(Precision::full(), {.sums = {{.op = "linear", .sum = accumulation(kCoarse)},
                                                 {.module = "net.b", .sum = accumulation("f32")}}});
@@ -204,7 +204,7 @@ TEST(SimulatedSums, WhatCannotBeSimulatedIsNamed) {
   EXPECT_EQ(refused("*mm"), "none");
   EXPECT_NE(error_of([] { with_sums("f16", "linear", "a..b"); }).find("joined by dots"),
             std::string::npos);
-  // A rule for every contraction meets one that is not simulated.
+  // A rule for every contraction also selects an op that cannot be simulated.
   const PrecisionScope scope(with_sums("f16/chunks=8"));
   const std::string error = error_of([] { conv2d(randn({1, 2, 5, 5}), randn({3, 2, 3, 3}), {}); });
   EXPECT_NE(error.find("conv2d: got f16/chunks=8 sums, which are simulated for linear, matmul"),

@@ -1,4 +1,4 @@
-// Making tensors from values, ranges and random numbers, and reading them back.
+// Tests creating tensors from values, ranges and random numbers, and reading them back.
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
@@ -64,7 +64,7 @@ TEST(ToVector, ReadsAnyLayout) {
   EXPECT_EQ(largest.to_vector<int64_t>(), (std::vector<int64_t>{INT64_MAX, INT64_MIN}));
 }
 
-// to_vector<T>() of each dtype works if every value is a T, whatever T is.
+// to_vector<T>() of each dtype works if T can hold every value of the dtype.
 template <class T>
 void expect_widening(const std::set<DType>& held) {
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -194,7 +194,7 @@ TEST(Randperm, IsAPermutation) {
     ASSERT_EQ(static_cast<int64_t>(distinct.size()), n);
     EXPECT_TRUE(n == 0 || (*distinct.begin() == 0 && *distinct.rbegin() == n - 1));
   }
-  std::vector<int> heads(6);  // each of 6 orders of 3 elements is as likely
+  std::vector<int> heads(6);  // all 6 orders of 3 elements are equally likely
   for (int i = 0; i < 1200; ++i) {
     const std::vector<int64_t> p = randperm(3).to_vector<int64_t>();
     ++heads[static_cast<size_t>(2 * p[0] + (p[1] > p[2]))];
@@ -217,7 +217,7 @@ TEST(Multinomial, FollowsTheWeights) {
   EXPECT_NEAR(share(0, 1), 0.25, 0.03);
   EXPECT_EQ(share(1, 1), 0);
   EXPECT_NEAR(share(1, 2), 0.5, 0.03);
-  int first = 0;  // without replacement the first of the draws has the share of its weight
+  int first = 0;  // the first draw is distributed by weight
   for (int i = 0; i < 1000; ++i) {
     const std::vector<int64_t> drawn = multinomial(p[0], 2).to_vector<int64_t>();
     ASSERT_EQ(drawn[0] + drawn[1], 3);

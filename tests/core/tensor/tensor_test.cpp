@@ -65,7 +65,7 @@ TEST(Print, LongTensorsAreSummarised) {
             "[[0, 1],\n ...,\n [8, 9]] i64 [5, 2]");
   EXPECT_EQ(to_string(arange(12).reshape({3, 1, 4}), {.threshold = 5, .edge_items = 1}),
             "[[[ 0, ...,  3]],\n\n ...,\n\n [[ 8, ..., 11]]] i64 [3, 1, 4]");
-  // Only the shown elements decide on the format.
+  // Only the printed elements determine the format.
   Tensor x = zeros({2000});
   x[1000].fill_(0.123);
   EXPECT_EQ(to_string(x), "[0., 0., 0., ..., 0., 0., 0.] f32 [2000]");
@@ -79,7 +79,7 @@ TEST(Print, LongRowsContinue) {
   EXPECT_HAS(error_of([] { to_string(ones({2}), {.edge_items = 0}); }), "at least 1 edge item");
 }
 
-// 10^8 elements at no cost of memory: a view of one element. Printing all would take minutes.
+// 10^8 elements without memory: a view of one element. Printing all would take minutes.
 TEST(Print, ManyElementsAreInstant) {
   const auto start = std::chrono::steady_clock::now();
   const std::string row = to_string(expand(ones({1}), {100'000'000}));
@@ -207,7 +207,7 @@ TEST(InPlace, AssignmentWritesAPart) {
   EXPECT_GT(x.version(), version);
   slice(x, 1, 0, 2) = full({2, 1}, 3);
   EXPECT_EQ(values(y), (std::vector<double>{3, 3, 1, 3, 3, 7}));
-  y = zeros({1});  // a variable takes another tensor
+  y = zeros({1});  // assigning to a variable
   EXPECT_EQ(x.numel(), 6);
   std::vector<Tensor> list(2);
   list[0] = x;

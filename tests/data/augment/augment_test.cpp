@@ -1,5 +1,5 @@
-// Random transforms: what they do to masks and boxes, where their numbers come from, how they stand
-// in a Loader, and wrong arguments.
+// Tests random transforms: their effect on masks and boxes, where their random numbers come from,
+// their use in a Loader, and wrong arguments.
 #include <binade/data/augment/augment.h>
 #include <binade/data/loader.h>
 #include <binade/data/sets/list_dataset.h>
@@ -13,7 +13,7 @@ namespace {
 
 using test::picture;
 
-// An image whose mask is its own first channel, and a box around a point of it.
+// An image whose mask is its own first channel, with a box around one of its points.
 Sample sample_of(int height, int width) {
   Sample sample{.image = make_image(height, width, 3), .label = 1};
   Image mask = make_image(height, width, 1);
@@ -63,7 +63,7 @@ TEST(Augment, masks_and_boxes_follow_the_image) {
 }
 
 TEST(Augment, boxes_hold_what_was_in_them) {
-  // A bright spot stays within its box.
+  // A bright spot must stay within its box.
   const Transform all =
       sequence({random_affine(25, {.scale = Range{0.9, 1.5}}), random_horizontal_flip(),
                 random_resized_crop(40, 30, 0.5f), sanitize_bounding_boxes(2)});
@@ -113,12 +113,12 @@ TEST(Augment, each_step_has_numbers_of_its_own) {
     sequence({none, noise})(a, first);
     sequence({greedy, noise})(b, second);
     sequence({none, none, noise})(c, third);
-    EXPECT_EQ(a, b);  // another number of draws in the step before changes nothing
+    EXPECT_EQ(a, b);  // a different number of draws in the step before changes nothing
     values.insert(a.pixels[0] ^ c.pixels[0]);
     philox::Stream again = sample_stream(1, 0, i);
     noise(a, again);
     noise(b, again);
-    values.insert(a.pixels[0] ^ b.pixels[0]);  // the next call draws others
+    values.insert(a.pixels[0] ^ b.pixels[0]);  // the next call draws other numbers
   }
   EXPECT_GT(values.size(), 20u);
 }

@@ -1,5 +1,5 @@
-// The random transforms have the distributions of torchvision's (generate_distributions.py): the
-// shares of draws in which a pixel, or the mean, lies below a level. By default some thousand
+// The random transforms must have the distributions of torchvision's (generate_distributions.py):
+// the share of draws in which a pixel, or the mean, is below a level. By default a few thousand
 // draws; the slow test (BINADE_LONG=1) takes 100,000.
 #include <binade/data/augment/augment.h>
 
@@ -51,7 +51,7 @@ std::map<std::string, Transform> transforms() {
   };
 }
 
-// The shares of draws at or below each level: of each place, then of the mean.
+// The shares of draws at or below each level: first for each place, then for the mean.
 std::vector<double> shares(const Transform& transform, int draws) {
   constexpr size_t kValues = std::size(kPlaces) + 1;
   std::vector<double> counts(kValues * kLevels);
@@ -90,7 +90,7 @@ TEST(Distributions, are_those_of_torchvision) {
     double their_draws = 0;
     words >> name >> their_draws;
     const std::vector<double> own = shares(all.at(name), draws);
-    // Five standard deviations of the difference of two shares, and a level of rounding.
+    // Five standard deviations of the difference of two shares, plus one rounded level.
     const double limit = 5 * std::sqrt(0.25 / draws + 0.25 / their_draws) + 0.004;
     for (size_t i = 0; i < own.size(); ++i) {
       double expected = -1;

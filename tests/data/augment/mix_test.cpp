@@ -1,5 +1,5 @@
-// MixUp, CutMix and the last stage of the images, against plain loops; on the CPU and the emulated
-// device.
+// Compares MixUp, CutMix and the last stage of the images with plain loops, on the CPU and on the
+// emulated device.
 #include <binade/core/device/device_info.h>
 #include <binade/core/ops.h>
 #include <binade/data/augment/mix.h>
@@ -84,7 +84,7 @@ TEST(Mix, shares_have_the_beta_distribution) {
   }
 }
 
-// finish_images beside Normalizer-like arithmetic in double.
+// Compares finish_images() with normalisation in double.
 void check_stage(Device device, DType dtype, bool channels_last, const Mixing& m) {
   constexpr int64_t kImages = 3, kHeight = 5, kWidth = 7, kChannels = 3;
   Tensor x = empty({kImages, kHeight, kWidth, kChannels}, DType::u8);

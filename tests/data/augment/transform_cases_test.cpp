@@ -1,6 +1,6 @@
-// Every change of data/augment/image_ops.h beside torchvision's (generate.py wrote the cases):
-// pixels that torchvision copies are equal, except for a few half way between two; others differ by
-// at most one level.
+// Compares every change of data/augment/image_ops.h with torchvision's (generate.py wrote the
+// cases). Pixels that torchvision copies must be equal, except for a few half way between two
+// pixels; others may differ by one level.
 #include <binade/core/io/safetensors.h>
 #include <binade/data/augment/image_ops.h>
 #include <binade/data/transforms.h>
@@ -22,7 +22,7 @@ struct Case {
 
   double number(size_t i) const { return std::stod(words.at(i)); }
   int whole(size_t i) const { return std::stoi(words.at(i)); }
-  // Numbers with commas between them; none for "none" and "middle".
+  // Parses numbers with commas between them; "none" and "middle" give none.
   std::vector<double> list(size_t i) const {
     std::vector<double> values;
     std::istringstream parts(words.at(i));
@@ -207,7 +207,7 @@ class Cases {
   std::map<std::string, TensorEntry> entries_;
 };
 
-// The largest difference of two images of one size, and how many values differ.
+// The largest difference of two images of equal size, and the number of values that differ.
 struct Difference {
   int largest = 0;
   int64_t count = 0;
@@ -240,7 +240,7 @@ TEST(TransformCases, images_are_those_of_torchvision) {
         << name;
     const Difference d = difference(got, expected);
     const bool copies = name.find("nearest") != std::string::npos;
-    if (copies) {  // of pixels half way between two
+    if (copies) {  // some lie half way between two pixels
       EXPECT_LE(static_cast<double>(d.count), 0.001 * static_cast<double>(got.pixels.size()))
           << name;
     } else {
@@ -261,7 +261,7 @@ TEST(TransformCases, boxes_are_those_of_torchvision) {
     Boxes got = cases.boxes("boxes input boxes");
     change_boxes(parse(name.substr(6)), got);
     const Boxes expected = cases.boxes(name);
-    // The canvas of an expanded rotation is as large as the image; torchvision's may be one less.
+    // The canvas of an expanded rotation is as large as the image's; torchvision's may be smaller.
     EXPECT_NEAR(got.height, expected.height, name.starts_with("boxes rotate 31.25 1") ? 1 : 0)
         << name;
     EXPECT_EQ(got.width, expected.width) << name;

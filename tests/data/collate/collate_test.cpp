@@ -1,4 +1,4 @@
-// stack, pad and a user's own collate function: values, and one clear error for each misuse.
+// Tests stack, pad and a user's collate function: values, and one clear error for each misuse.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/augment/augment.h>
@@ -12,7 +12,7 @@
 namespace binade::data::collate_test {
 namespace {
 
-// Samples that a test writes out.
+// A dataset of samples listed in a test.
 class Written : public Dataset {
  public:
   explicit Written(std::vector<Sample> samples) : samples_(std::move(samples)) {}
@@ -162,13 +162,13 @@ TEST(Pad, misuse_is_an_error) {
                "only the first 1 dimensions are padded");
   EXPECT_ERROR(padded({{.fields = {{"t", row({1})}, {"t_mask", row({1})}}}}, {.field = "t"}),
                "a field 't_mask' already");
-  EXPECT_ERROR(pad({}), "got no fields");  // not the transform of augment.h
+  EXPECT_ERROR(pad({}), "got no fields");  // this pad is not the transform of augment.h
   EXPECT_ERROR(pad(std::vector<Padding>{}), "got no fields");
   EXPECT_ERROR(pad({{.field = "t"}, {.field = "t"}}), "'t' twice");
   EXPECT_ERROR(pad({{.field = "t", .multiple = 0}}), "multiple 0");
   EXPECT_ERROR(pad({{.field = "t", .dims = 0}}), "dims 0");
   EXPECT_ERROR(pad(""), "without a name");
-  // Infinite and not-a-number paddings are values of a floating dtype.
+  // A padding of infinity or NaN needs a floating dtype.
   EXPECT_TRUE(std::isnan(
       padded({with("f", row({1.f})), with("f", row({1.f, 2.f}))}, {.field = "f", .value = NAN})["f"]
           .at(1)));
@@ -193,7 +193,7 @@ TEST(OwnCollate, errors_name_the_batch) {
   }
 }
 
-// A user's change of a sample changes neither the dataset nor the loader's cache.
+// If a user changes a sample, neither the dataset nor the loader's cache changes.
 TEST(Samples, have_memory_of_their_own) {
   const Tensor x = from_values({1, 2, 3}, {3});
   LoaderOptions options{.workers = 0, .shuffle = false, .map = [](Sample& sample, philox::Stream&) {

@@ -1,5 +1,5 @@
-// BMP and PNM: the pixels of the small files of tests/fuzz/corpus (seeds.py there writes them)
-// beside Pillow's (pillow_pixels.py), those that Pillow does not read, and every cut.
+// Compares the pixels of the small BMP and PNM files of tests/fuzz/corpus (written by seeds.py)
+// with Pillow's (pillow_pixels.py). Also tests files that Pillow cannot read, and every truncation.
 #include <binade/data/decode.h>
 
 #include <fstream>
@@ -63,12 +63,12 @@ TEST(BmpAndPnm, runs) {
   EXPECT_ERROR(decode(seed_file("bmp/bad-rle8-early.bmp")), "the picture ends in row 0 of 3");
 }
 
-// Kinds that Pillow does not read: the same pixels in another form are the reference.
+// Variants that Pillow cannot read are compared with the same pixels in another form.
 TEST(BmpAndPnm, masks_and_headers) {
   const auto pixels = [](const std::string& name) {
     return decode(seed_file("bmp/good-" + name + ".bmp"), {.channels = 4}).pixels;
   };
-  std::vector<uint8_t> swapped = pixels("24");  // the masks have red and blue the other way round
+  std::vector<uint8_t> swapped = pixels("24");  // in this file the masks swap red and blue
   for (size_t i = 0; i < swapped.size(); i += 4) {
     std::swap(swapped[i], swapped[i + 2]);
   }
@@ -77,7 +77,7 @@ TEST(BmpAndPnm, masks_and_headers) {
   EXPECT_EQ(pixels("os2-short24"), pixels("24"));
   EXPECT_EQ(pixels("os2-short"), pixels("os2"));
   EXPECT_EQ(pixels("v2"), pixels("565"));
-  std::vector<uint8_t> with_alpha(24);  // bytes 0, 5, 10, ... from the lowest row on
+  std::vector<uint8_t> with_alpha(24);  // bytes 0, 5, 10, ..., starting in the lowest row
   for (size_t i = 0; i < 24; ++i) {
     with_alpha[i] = static_cast<uint8_t>(5 * ((i + 12) % 24));
   }
@@ -108,7 +108,7 @@ TEST(BmpAndPnm, pam) {
   EXPECT_ERROR(decode(seed_file("pnm/bad-pam-joined.pnm")), "no new line after ENDHDR");
 }
 
-// Bytes after a picture come from a wrong size in the header, unless they are another picture.
+// Bytes after a picture mean a wrong size in the header, unless they are another picture.
 TEST(BmpAndPnm, bytes_after_a_pnm_picture) {
   for (const std::string name : {"after", "text-after", "text-another", "p4-after", "pam-after"}) {
     EXPECT_ERROR(decode(seed_file("pnm/bad-" + name + ".pnm")), "after the pixels");
@@ -128,7 +128,7 @@ TEST(BmpAndPnm, errors) {
   EXPECT_ERROR(decode(seed_file("pnm/bad-text-large.pnm")), "ratio of 300");
 }
 
-// Every cut of a file is refused, but for ends that say nothing about pixels.
+// Every truncated file is rejected, except if only bytes are missing that describe no pixels.
 TEST(BmpAndPnm, cuts) {
   struct Case {
     const char* name;

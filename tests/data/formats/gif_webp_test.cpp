@@ -1,4 +1,4 @@
-// GIF and WebP: the pixels of small files (tests/fuzz/seeds.py writes them), limits, and every cut.
+// Tests the pixels of small GIF and WebP files (tests/fuzz/seeds.py), limits, and truncations.
 #include <binade/data/decode.h>
 
 #include <numeric>
@@ -29,7 +29,7 @@ TEST(Gif, pixels) {
   const Image plain = decode(corpus("gif/good-plain.gif"));
   EXPECT_EQ(std::tuple(plain.height, plain.width, plain.channels), std::tuple(2, 3, 3));
   EXPECT_EQ(plain.pixels, coloured({0, 1, 2, 3, 2, 1}));
-  // The eleven pixels of codes for runs, of which two stand for what is just being made.
+  // Eleven pixels in codes for runs; two of the codes stand for the string that is being added.
   EXPECT_EQ(decode(corpus("gif/good-runs.gif")).pixels, coloured(std::vector<int>(11, 0)));
   EXPECT_EQ(decode(corpus("gif/good-256.gif")).pixels.size(), 48u);
 }
@@ -77,7 +77,7 @@ TEST(Webp, pixels) {
   }
   const Image turned = decode(corpus("webp/good-exif.webp"));  // orientation 6
   EXPECT_EQ(std::pair(turned.height, turned.width), std::pair(5, 3));
-  EXPECT_EQ(turned.pixels[6], image.pixels[0]);  // the first pixel comes to the right
+  EXPECT_EQ(turned.pixels[6], image.pixels[0]);  // the first pixel moves to the right
   const Image alpha = decode(corpus("webp/good-alpha.webp"), {.channels = 4});
   EXPECT_EQ(alpha.pixels[4 * 5 + 3], 100);
   EXPECT_EQ(decode(corpus("webp/good-alpha.webp"), {.channels = 1}).channels, 1);
@@ -92,7 +92,7 @@ TEST(Webp, the_first_frame_of_an_animation) {
   EXPECT_EQ(decode(corpus("webp/good-animated.webp")), decode(corpus("webp/good-lossless.webp")));
 }
 
-// No cut file gives a picture.
+// No truncated file gives a picture.
 TEST(GifAndWebp, every_cut_is_an_error) {
   for (const std::string name :
        {"gif/good-plain.gif", "gif/good-256.gif", "webp/good-lossless.webp",

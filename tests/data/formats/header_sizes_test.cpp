@@ -1,5 +1,5 @@
-// A wrong size in a header: the file is too short, or has bytes that the size does not explain. A
-// picture that lacks rows or columns must not come out as right.
+// If the size in a header is wrong, the file is too short or has unexplained bytes. A picture
+// without some of its rows or columns must not be accepted.
 #include <binade/data/decode.h>
 
 #include "tests/data/test_files.h"
@@ -13,7 +13,7 @@ std::vector<uint8_t> seed_of(const std::string& name) {
   return read_file(BINADE_SOURCE_DIR "/tests/fuzz/corpus/" + name, 1 << 20);
 }
 
-// Where the two bytes of a side are, the lowest first.
+// The positions of the two bytes of a side, the lower byte first.
 struct Side {
   const char* file;
   size_t at;
@@ -42,15 +42,15 @@ TEST(HeaderSizes, bmp_counts_its_pixels) {
   std::vector<uint8_t> bmp = seed_of("bmp/good-24.bmp");  // 3 x 2: rows of 12 bytes
   bmp[22] = 1;
   EXPECT_ERROR(decode(bmp), "24 bytes of pixels, 3 x 1 of 24 bits are 12");
-  for (const uint8_t count : {0, 12, 14}) {  // not given, right, and with two bytes at the end
+  for (const uint8_t count : {0, 12, 14}) {  // missing, right, or with two more bytes
     bmp[34] = count;
     EXPECT_EQ(decode(bmp).height, 1) << int{count};
   }
-  bmp[35] = 7;  // what the file does not have is no number of pixels
+  bmp[35] = 7;  // a size larger than the file is ignored
   EXPECT_EQ(decode(bmp).height, 1);
 }
 
-// Version 2 has a footer with the places of two areas, or 0.
+// In version 2 a footer has the offsets of two areas, or 0.
 TEST(HeaderSizes, tga_ends_with_its_pixels_or_a_footer) {
   const std::vector<uint8_t> plain = seed_of("tga/good-rgb.tga");
   const auto end = static_cast<uint8_t>(plain.size());
@@ -70,9 +70,9 @@ TEST(HeaderSizes, tga_ends_with_its_pixels_or_a_footer) {
   EXPECT_ERROR(decode(with_footer(9, static_cast<uint8_t>(end + 2), 0)), "expected 32");
   EXPECT_ERROR(decode(with_footer(9, static_cast<uint8_t>(end - 2), 0)), "expected 28");
   std::vector<uint8_t> stamped = with_footer(4 + 495, static_cast<uint8_t>(end + 4), 0);
-  EXPECT_ERROR(decode(stamped), "expected 34");  // four bytes that nothing explains
+  EXPECT_ERROR(decode(stamped), "expected 34");  // four unexplained bytes
   for (size_t i = 482; i < 494; ++i) {
-    stamped[end + 4u + i] = i == 486 ? end : uint8_t(0);  // the place of the stamp
+    stamped[end + 4u + i] = i == 486 ? end : uint8_t(0);  // the offset of the stamp
   }
   EXPECT_EQ(decode(stamped).pixels, decode(plain).pixels);
   std::vector<uint8_t> tagged = with_footer(4 + 12, 0, static_cast<uint8_t>(end + 4));

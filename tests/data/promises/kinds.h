@@ -1,4 +1,4 @@
-// Datasets and collate functions of every kind, as rows of the table that promises_test.cpp runs.
+// Datasets and collate functions of every kind: the rows of the table that promises_test.cpp runs.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -21,9 +21,9 @@
 
 namespace binade::data::test {
 
-// The dataset or rows of a loader, and its options.
+// The dataset or the rows for a loader, and its options.
 struct Source {
-  std::shared_ptr<const Dataset> dataset = {};  // one of the two
+  std::shared_ptr<const Dataset> dataset = {};  // one of these two is set
   std::shared_ptr<const IterableDataset> rows = {};
   LoaderOptions options = {};
 
@@ -35,9 +35,9 @@ struct Source {
 
 struct Kind {
   std::string name;
-  // Makes files, if it needs some, in `folder`. Another `variant` has other samples.
+  // Makes files in `folder` if it needs any. Another `variant` has other samples.
   std::function<Source(const fs::path& folder, int variant)> make;
-  std::vector<std::string> fields;  // of its batches
+  std::vector<std::string> fields;  // fields of its batches
 };
 
 inline int64_t mix(int64_t i, int variant) { return (i * 37 + 11 * variant + i * i) % 101; }
@@ -57,7 +57,7 @@ inline TensorDataset numbers(int64_t size, int variant) {
                         {"half", Tensor::from(x, {size, 3, 1}).to(DType::f16)}});
 }
 
-// Rows of tokens of different lengths.
+// A dataset with rows of tokens of different lengths.
 class RaggedTexts : public Dataset {
  public:
   RaggedTexts(int64_t size, int variant) : size_(size), variant_(variant) {}
@@ -69,7 +69,7 @@ class RaggedTexts : public Dataset {
     }
     return {.label = index % 3, .fields = {{"tokens", Tensor::from(tokens)}}};
   }
-  int64_t length_of(int64_t index) const { return mix(index, variant_) % 9; }  // 0 too
+  int64_t length_of(int64_t index) const { return mix(index, variant_) % 9; }  // may be 0
   std::string describe(int64_t index) const override {
     return text("text ", index, " of ", variant_);
   }
@@ -93,7 +93,7 @@ class Values : public Dataset {
   int variant_;
 };
 
-// Every second sample, backwards, in an order that depends on the epoch.
+// Takes every second sample, backwards, in an order that depends on the epoch.
 class Backwards : public Sampler {
  public:
   int64_t size(int64_t dataset_size) const override { return dataset_size / 2; }
@@ -288,7 +288,7 @@ inline std::vector<Kind> all_kinds() {
   };
 }
 
-// A batch as names, dtypes, sizes and bytes.
+// A batch reduced to names, dtypes, sizes and bytes.
 struct Seen {
   std::string bytes;
   std::vector<int64_t> indices;

@@ -1,5 +1,5 @@
-// The promises of data/loader.h for every kind of dataset, sampler and collate function: bits do
-// not depend on workers and prefetch, an epoch may be entered at any batch, shards deal out one
+// Tests the promises of data/loader.h for every kind of dataset, sampler and collate function: bits
+// do not depend on workers and prefetch, an epoch can start at any batch, shards partition an
 // epoch, bad samples follow the policy, other data are recognised, devices get the same bits.
 #include <algorithm>
 #include <set>
@@ -28,7 +28,7 @@ class Promises : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, Promises, ::testing::ValuesIn(all_kinds()),
                          [](const auto& info) { return info.param.name; });
 
-// Sorted; without those that another shard has, too, if asked for.
+// Sorted indices; with `once`, without those that another shard also has.
 std::vector<int64_t> all_indices(const std::vector<Seen>& batches, bool once = false) {
   std::vector<int64_t> all;
   for (const Seen& batch : batches) {
@@ -175,7 +175,7 @@ TEST_P(Promises, other_data_are_recognised) {
   EXPECT_NE(difference(other.loader(other.options)->identity(), loader->identity()), "");
 }
 
-// On a build without the device this test has nothing to run on.
+// This test needs a build with the device.
 TEST_P(Promises, devices_get_the_same_bits) {
   Device device;
   if (error_of([&] { device = Device::parse("emulated"); }) != "none") {

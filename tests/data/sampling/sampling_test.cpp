@@ -1,4 +1,4 @@
-// Weighted samplers, weights of classes, and batches under a budget of tokens.
+// Tests weighted samplers, class weights, and batches with a token budget.
 #include <binade/core/tensor/create.h>
 #include <binade/data/collate/collate.h>
 #include <binade/data/loader.h>
@@ -57,7 +57,7 @@ TEST(WeightedSampler, without_replacement_draws_each_once) {
     EXPECT_FALSE(once.contains(7));
     heavy += std::count_if(order.begin(), order.end(), [](int64_t index) { return index < 5; });
   }
-  EXPECT_GT(heavy, 245);  // of 250
+  EXPECT_GT(heavy, 245);  // out of 250
 }
 
 TEST(WeightedSampler, misuse_is_an_error) {
@@ -106,7 +106,7 @@ TEST(ClassWeights, are_inverse_frequencies) {
   EXPECT_ERROR(class_weights(TensorDataset({{"x", arange(3)}})), "has no label");
   EXPECT_ERROR(class_weights(TensorDataset({{"labels", zeros({3, 2})}})), "expected one class");
   EXPECT_ERROR(class_weights(labelled({0, -1})), "label -1");
-  // A dataset that only tells by get(), and one that knows its classes.
+  // One dataset shows its classes only in get(), the other knows them.
   const test::FakeDataset fake(30);
   EXPECT_EQ(class_counts(fake), std::vector<int64_t>(10, 3));
   EXPECT_ERROR(class_weights(test::FakeDataset(7)), "class 7 has no samples");
@@ -169,7 +169,7 @@ TEST(TokenBudget, batches_fit_and_are_alike) {
       padded += batch["tokens"].numel();
       ++count;
     }
-    EXPECT_FALSE(ascending);  // batches are shuffled
+    EXPECT_FALSE(ascending);  // the batches are shuffled
     EXPECT_EQ(count, batches);
     std::sort(all.begin(), all.end());
     for (int64_t i = 0; i < 200; ++i) {
@@ -180,7 +180,7 @@ TEST(TokenBudget, batches_fit_and_are_alike) {
     tokens += 2 * length;
   }
   EXPECT_LT(static_cast<double>(padded), 1.15 * static_cast<double>(tokens));
-  EXPECT_NE(first, second);  // and so are samples of one length
+  EXPECT_NE(first, second);  // so are samples of equal length
 }
 
 TEST(TokenBudget, in_order_without_shuffle) {
@@ -233,7 +233,7 @@ TEST(TokenBudget, misuse_is_an_error) {
                "gives 1 batches for 2 shards");
 }
 
-// After some steps of 3 ranks the rest of the epoch goes to 2 or 5 ranks with other batches.
+// After some steps on 3 ranks, the rest of the epoch goes to 2 or 5 ranks with other batches.
 TEST(Sampling, AnEpochGoesOnWithAnyNumberOfShards) {
   std::vector<int64_t> ids(47);
   std::iota(ids.begin(), ids.end(), 0);

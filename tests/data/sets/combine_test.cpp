@@ -1,4 +1,4 @@
-// map, filter, concat, zip, subset, cache, collect, split and k_fold; TensorDataset.
+// Tests map, filter, concat, zip, subset, cache, collect, split, k_fold and TensorDataset.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/loader.h>
@@ -106,7 +106,7 @@ TEST(Combine, filter_keeps_the_order) {
   FakeDataset pictures(30);
   pictures.before_get = [](int64_t index) { check(index != 4, "broken"); };
   const auto even = filter(pictures, [](const Sample& sample) { return sample.label % 5 == 0; });
-  EXPECT_EQ(even->size(), 7);  // 0, 5, 10, ... and the broken one, about which the loader decides
+  EXPECT_EQ(even->size(), 7);  // 0, 5, 10, ... and the broken sample, which the loader handles
   EXPECT_EQ(even->describe(1), "fake/4.png");
   EXPECT_EQ(filter(counting(3), [](const Sample&) { return false; })->size(), 0);
   EXPECT_ERROR(filter(counting(3), [](const Sample& s) { return s["y"].item() > 0; }),
@@ -163,7 +163,7 @@ TEST(Combine, subset_and_cache) {
   const auto kept = cache(slow);
   for (int round = 0; round < 3; ++round) {
     Sample sample = kept->get(2);
-    sample["x"].fill_(77);  // not the cache's
+    sample["x"].fill_(77);  // the cache is unaffected
     EXPECT_EQ(kept->get(2)["x"].at(0), 2);
   }
   EXPECT_EQ(reads, 1);
@@ -260,7 +260,7 @@ TEST(Combine, content_groups_find_duplicates) {
   EXPECT_NE(rows[0], rows[2]);
 }
 
-// A loader keeps what it is made of alive.
+// A loader keeps its parts alive.
 TEST(Combine, temporaries_are_kept) {
   Loader loader(map(subset(counting(6), {1, 3, 5}), [](Sample sample) { return sample; }),
                 {.workers = 2, .shuffle = false});

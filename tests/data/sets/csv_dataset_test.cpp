@@ -1,4 +1,4 @@
-// CsvDataset: the grammar of RFC 4180, types and fields, and errors that name the cell.
+// Tests CsvDataset: the grammar of RFC 4180, types and fields, and errors that name the cell.
 #include <binade/data/loader.h>
 #include <binade/data/sampling/sampler.h>
 #include <binade/data/sets/csv_dataset.h>
@@ -17,7 +17,7 @@ class Csv : public ::testing::Test {
     test::write_file(path_, test::bytes_of(contents));
     return CsvDataset(path_, std::move(options));
   }
-  // The error of a record, without the folder.
+  // The error for a record, without the folder.
   std::string wrong(const CsvDataset& csv, int64_t index) const {
     const std::string error = error_of([&] { csv.get(index); });
     return error.starts_with(path_) ? "t.csv" + error.substr(path_.size()) : error;
@@ -203,8 +203,8 @@ TEST_F(Csv, bad_options_are_errors) {
   EXPECT_ERROR(read(t, {.max_bytes = 4}), "t.csv");
 }
 
-// A record that lacks its cells costs the memory of all: more of them than a file of right records
-// could have are an error at once.
+// A record without its cells takes the memory of a full one. More such records than full records
+// would fit into the file are an error at once.
 TEST_F(Csv, short_records_cannot_take_all_memory) {
   constexpr int kColumns = 30'000;
   std::string header = "c0";
@@ -215,7 +215,7 @@ TEST_F(Csv, short_records_cannot_take_all_memory) {
   for (int i = 0; i < 3; ++i) {
     few += "1\n";
   }
-  for (int i = 0; i < 300'000; ++i) {  // 36 GB of values
+  for (int i = 0; i < 300'000; ++i) {  // would be 36 GB of values
     many += "1\n";
   }
   const CsvDataset set = read(few);
@@ -224,7 +224,7 @@ TEST_F(Csv, short_records_cannot_take_all_memory) {
   EXPECT_ERROR(read(many), "got 1 cells, expected 30000 as in the header (");
 }
 
-// 200,000 names are compared by a table, and a message has only some of them.
+// 200,000 names are compared by hashing, and a message lists only some of them.
 TEST_F(Csv, many_columns) {
   constexpr int kColumns = 200'000;
   std::string contents = "c0", row = "0";

@@ -1,4 +1,4 @@
-// ImageTable: targets from a table, masks that follow the transforms, and files that do not fit.
+// Tests ImageTable: targets from a table, masks that follow transforms, and files that do not fit.
 #include <binade/data/encode.h>
 #include <binade/data/loader.h>
 #include <binade/data/sets/image_table.h>
@@ -17,7 +17,7 @@ class ImageTables : public ::testing::Test {
       picture(text("p", i, ".png"), i);
     }
   }
-  // An image and its mask: class 200 where the image is bright.
+  // Saves an image and its mask: class 200 where the image is bright.
   void picture(const std::string& name, int i, int height = 8, int width = 6) {
     Image image = make_image(height, width, 3), mask = make_image(height, width, 1);
     for (int y = 0; y < height; ++y) {
@@ -66,7 +66,7 @@ TEST_F(ImageTables, fields_and_a_class) {
                "no column 'name'");
 }
 
-// The mask of a transformed image is the mask that the transformed image asks for.
+// The mask of a transformed image must be the mask computed from that image.
 TEST_F(ImageTables, masks_follow_their_image) {
   const ImageTable set({.folder = images(), .masks = masks()});
   EXPECT_EQ(set.size(), 4);

@@ -1,4 +1,4 @@
-// ListDataset: samples of any kind come back as they were, and lists that fit no batch are refused.
+// ListDataset returns samples of any kind unchanged and rejects lists that fit no batch.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/identity.h>

@@ -1,4 +1,4 @@
-// Files that others write: CIFAR's binary files, tar shards, idx labels of several bytes.
+// Tests formats of other programs: CIFAR's binary files, tar shards, idx labels of several bytes.
 #include <binade/data/encode.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
@@ -17,7 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 class Cifar : public ::testing::Test {
  protected:
-  // `count` records with these labels in front.
+  // Makes records, each with one of these label sequences in front.
   static Bytes records(const std::vector<Bytes>& labels) {
     Bytes file;
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -44,7 +44,7 @@ TEST_F(Cifar, TenHasBatchesOfLabelsAndPlanes) {
   write("test_batch.bin", records({{6}}));
   const CifarDataset train(path(), Part::train), test(path(), Part::test);
   EXPECT_EQ(train.size(), 3);
-  EXPECT_EQ(train.class_count(), 7);  // of both parts
+  EXPECT_EQ(train.class_count(), 7);  // over both parts
   EXPECT_EQ(test.class_count(), 7);
   EXPECT_EQ(train.get(1).image, picture(32, 32, 3, 1));
   EXPECT_EQ(train.get(2).image, picture(32, 32, 3, 0));
@@ -86,7 +86,7 @@ TEST(IdxLabels, HaveAnyNumberOfClasses) {
   EXPECT_ERROR(IdxDataset(images, labels), "truncated");
 }
 
-// A member of a tar file, with a header of the POSIX form.
+// Makes a member of a tar file with a POSIX header.
 std::string member(const std::string& name, const std::string& bytes, char type = '0') {
   std::string header(512, '\0');
   header.replace(0, std::min<size_t>(name.size(), 100), name.substr(0, 100));
@@ -159,7 +159,7 @@ TEST_F(Tar, LongNamesOfGnuAndPax) {
 TEST_F(Tar, DamageIsAnError) {
   const std::string good = member("1.png", png(1)) + member("1.cls", "1") + kEnd;
   EXPECT_EQ(TarDataset(write(good)).size(), 1);
-  constexpr size_t kUnused = 155;  // behind the digits of the checksum
+  constexpr size_t kUnused = 155;  // after the digits of the checksum
   for (size_t at = 0; at < 512; at += at + 1 == kUnused ? 2 : 1) {  // a header has a checksum
     std::string changed = good;
     changed[at] = static_cast<char>(changed[at] ^ 4);

@@ -1,4 +1,4 @@
-// TokenWindows: positions, files, and files that do not fit or shrink.
+// Tests TokenWindows: positions, files, and files that do not fit or that shrink.
 #include <binade/core/tensor/create.h>
 #include <binade/data/loader.h>
 #include <binade/data/sets/token_windows.h>
@@ -12,7 +12,7 @@ namespace {
 
 class TokenFiles : public ::testing::Test {
  protected:
-  // Ids as little-endian numbers of `width` bytes.
+  // Writes ids as little-endian numbers of `width` bytes.
   std::string write(const std::string& name, const std::vector<int64_t>& ids, int width,
                     size_t header = 0) {
     std::vector<uint8_t> bytes(header, 0xEE);

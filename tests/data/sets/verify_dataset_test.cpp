@@ -1,4 +1,4 @@
-// The report on a data folder: bad files, duplicates, classes, sizes, statistics.
+// Tests the report on a data folder: bad files, duplicates, classes, sizes, statistics.
 #include <binade/data/pictures/pictures.h>
 #include <binade/data/sets/verify_dataset.h>
 
@@ -49,8 +49,8 @@ TEST_F(VerifyDataset, a_clean_folder) {
 }
 
 TEST_F(VerifyDataset, finds_bad_files_and_pictures_in_both_parts) {
-  save("test/cat/copy.png", picture(8, 6, 3, 1));   // of train/cat/1
-  save("train/dog/same.png", picture(8, 6, 3, 2));  // of train/cat/2, with another label
+  save("test/cat/copy.png", picture(8, 6, 3, 1));   // equal to train/cat/1
+  save("train/dog/same.png", picture(8, 6, 3, 2));  // equal to train/cat/2, with another label
   test::write_file(folder_.path() / "train/dog/bad.png", test::bytes_of("no image"));
   test::write_file(folder_.path() / "train/dog/notes.txt", test::bytes_of("text"));
   const DatasetReport report = verify();

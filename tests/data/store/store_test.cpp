@@ -1,5 +1,5 @@
-// Packed stores: what comes out is what went in, from any kind of sample; every changed byte is an
-// error; a store appears complete or not at all.
+// Tests packed stores: any kind of sample is returned unchanged; every changed byte is an error; a
+// store appears complete or not at all.
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/tensor/create.h>
@@ -120,7 +120,7 @@ TEST_F(Store, ValuesAndSamplesWithoutLabels) {
   EXPECT_EQ(store.channels(), 0);
 }
 
-// Crops are made from the mapping, and give the pixels of a whole image that is cropped.
+// Crops are taken from the mapping and equal crops of the whole image.
 TEST_F(Store, StreamIsThatOfTheDatasetItWasMadeOf) {
   const FakeDataset fake(40, 9);
   pack(fake, path(), {.images = PackImages::raw, .shard_bytes = 4096});
@@ -156,12 +156,12 @@ TEST_F(Store, KeepsFilesOrPixelsOrJpegs) {
     const Image expected = folder.get(i).image;
     const bool was_jpeg = folder.describe(i).ends_with(".jpg");
     const Image got = jpegs.get(i).image;
-    EXPECT_EQ(got == expected, was_jpeg);  // its file is kept, the others lose a little
+    EXPECT_EQ(got == expected, was_jpeg);  // the JPEG is kept; the others lose a little
     ASSERT_EQ(got.pixels.size(), expected.pixels.size());
     EXPECT_EQ(small.get(i).image, resize_image(expected, 8, 9));
   }
   EXPECT_EQ(small.channels(), 3);
-  pack(store, path("again"));  // files stay files
+  pack(store, path("again"));  // files are kept as they are
   EXPECT_FALSE(StoreDataset(path("again")).in_memory());
   expect_equal(StoreDataset(path("again")).get(4), folder.get(4));
 }
@@ -210,7 +210,7 @@ TEST_F(Store, AppendsAllOrNothing) {
   }
   EXPECT_EQ(bytes(kStoreManifest), before);
   EXPECT_EQ(list_directory(path()).size(), 3u);  // the manifest, the marker and one shard
-  test::write_file(path() + "/00001.bin", std::vector<uint8_t>(9));  // of a process that was killed
+  test::write_file(path() + "/00001.bin", std::vector<uint8_t>(9));  // left by a killed process
   test::write_file(path() + "/00001.bin.1-1.tmp", std::vector<uint8_t>(9));
   EXPECT_EQ(pack(second, path(), {.append = true}).samples, 3);
   const StoreDataset store(path());
@@ -235,7 +235,7 @@ TEST_F(Store, BadSamplesAreErrorsOrLeftOut) {
   EXPECT_TRUE(StoreDataset(path()).describe(4).ends_with("(fake/5.png)"));
 }
 
-// Bits of the shard, of its index and of the manifest. A byte that nobody uses is no error.
+// Changes bits of the shard, of its index and of the manifest. An unused byte may change.
 TEST_F(Store, EveryChangedByteThatIsUsedIsAnError) {
   pack(FakeDataset(3), path(), {.images = PackImages::raw});
   const StoreDataset good(path());
@@ -248,7 +248,7 @@ TEST_F(Store, EveryChangedByteThatIsUsedIsAnError) {
     for (size_t at = 0; at < original.size(); ++at) {
       std::vector<uint8_t> changed = original;
       changed[at] ^= static_cast<uint8_t>(1 << (at % 8));
-      std::filesystem::remove(path() + "/" + name);  // the mapping of `good` keeps the old file
+      std::filesystem::remove(path() + "/" + name);  // the mapping in `good` keeps the old file
       test::write_file(path() + "/" + name, changed);
       try {
         const StoreDataset store(path());
@@ -286,7 +286,7 @@ TEST_F(Store, NamesWhatIsChanged) {
   EXPECT_ERROR(store.get(1), "became shorter while it was in use");
 }
 
-// Records whose checksums are right but that lie about their places.
+// Records with valid checksums but false offsets.
 TEST_F(Store, HostileRecordsAreErrors) {
   const std::string sample = encode_sample({.values = {1}}, "x");
   const auto store_with = [&](const Record& record, const std::string& payload) {
@@ -313,7 +313,7 @@ TEST_F(Store, HostileRecordsAreErrors) {
   bad = good;
   bad.label = 2;
   EXPECT_ERROR(store_with(bad, sample), "label 2, expected less than 2");
-  for (size_t at = 0; at < sample.size(); ++at) {  // also sizes that lie: an error or other values
+  for (size_t at = 0; at < sample.size(); ++at) {  // false sizes give an error or other values
     for (const int value : {0, 1, 127, 255}) {
       std::string altered = sample;
       altered[at] = static_cast<char>(value);
@@ -323,11 +323,11 @@ TEST_F(Store, HostileRecordsAreErrors) {
   EXPECT_ERROR(store_with(good, std::string(sample.size(), '\xff')), "parts");
 }
 
-// Nothing of the size of the index is allocated when a store is opened. With BINADE_LONG there are
-// 10^7 samples; the time is printed.
+// Opening a store allocates nothing of the size of its index. With BINADE_LONG there are 10^7
+// samples. The time is printed.
 TEST_F(Store, OfManySamplesOpensInBoundedMemory) {
   const bool is_long = std::getenv("BINADE_LONG") != nullptr;
-  const int64_t samples = is_long ? 2'000'000 : 100'000;  // of each shard
+  const int64_t samples = is_long ? 2'000'000 : 100'000;  // in each shard
   std::string shard(kShardMagic.data(), kShardMagic.size());
   const std::string sample = encode_sample({.values = {1}}, "");
   shard += sample + std::string((8 - sample.size() % 8) % 8, '\0');

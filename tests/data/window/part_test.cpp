@@ -1,4 +1,4 @@
-// Decoding a part of a JPEG: the same pixels as decoding all of it and cutting, for every kind of
+// Decoding a part of a JPEG gives the pixels of decoding all of it and cropping, for every kind of
 // file, and the same errors. The loader's batches do not depend on how much is decoded.
 #include <binade/data/encode.h>
 #include <binade/data/image_folder.h>
@@ -21,7 +21,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr double kWhole = 0;
 
-// The result of a transform of windows for a file that is decoded in part or as a whole.
+// Applies a transform of windows to a file that is decoded in part or as a whole.
 Image in_part(const Bytes& file, const Transform& transform, uint64_t seed,
               DecodeOptions options = {}, double reducing_gap = kWhole) {
   philox::Stream random(seed, 1);
@@ -73,7 +73,7 @@ class Part : public ::testing::Test {
 };
 
 TEST_F(Part, has_the_pixels_of_the_whole) {
-  std::vector<Bytes> files = stored_files();  // subsampling, CMYK, grey, progressive
+  std::vector<Bytes> files = stored_files();  // subsampled, CMYK, grey, progressive
   for (const auto& [height, width] : {std::pair{1, 1}, {1, 300}, {300, 1}, {17, 33}, {131, 250}}) {
     for (const int channels : {1, 3}) {
       files.push_back(encode_jpeg(picture(height, width, channels, 4), 85));
@@ -157,7 +157,7 @@ TEST_F(Part, limits_hold) {
   EXPECT_ERROR(in_part(file, random_crop(61, 50), 0), "random_crop: got an image of 60 x 50");
 }
 
-// Mean and largest difference of all pixels.
+// The mean and the largest difference of all pixels.
 std::pair<double, int> differences(const Image& a, const Image& b) {
   EXPECT_EQ(a.pixels.size(), b.pixels.size());
   int64_t sum = 0;
@@ -171,7 +171,7 @@ std::pair<double, int> differences(const Image& a, const Image& b) {
 }
 
 TEST_F(Part, reduced_decoding_stays_close) {
-  Image photo = make_image(403, 397, 3);  // waves of all lengths, as a photograph has
+  Image photo = make_image(403, 397, 3);  // waves of all lengths, as in a photograph
   for (int y = 0; y < photo.height; ++y) {
     for (int x = 0; x < photo.width; ++x) {
       for (int c = 0; c < 3; ++c) {
@@ -222,7 +222,7 @@ TEST_F(Part, batches_do_not_depend_on_cache_or_workers) {
     test::read_stream(loader, 0);
     return test::read_stream(loader, 1, first);
   };
-  // The whole image, as a dataset gives it that knows nothing of requests.
+  // A dataset that ignores requests returns the whole image.
   const auto whole = map(photos, [](Sample sample) { return sample; });
   const test::Stream expected = stream(whole, 0, 0, 0);
   EXPECT_EQ(expected.indices.size(), 12u);

@@ -1,5 +1,5 @@
-// resize_image() and windows: the pixels of Pillow, and of a plain reference, for odd sizes;
-// windows that are combined give what they give one after another.
+// Compares resize_image() and windows with Pillow's pixels and a plain reference, for odd sizes.
+// Combined windows must give what they give one after another.
 #include <binade/data/transforms.h>
 #include <binade/data/window/image_request.h>
 #include <zlib.h>
@@ -14,7 +14,7 @@ namespace {
 
 using test::picture;
 
-// Edges, slopes and noise, from a formula that other programs can repeat.
+// Edges, slopes and noise from a formula that other programs can repeat.
 Image pattern(int height, int width, int channels) {
   Image image = make_image(height, width, channels);
   uint8_t* to = image.pixels.data();
@@ -34,7 +34,7 @@ uint32_t checksum(const Image& image) {
 }
 
 TEST(Resample, gives_the_pixels_of_pillow) {
-  // Image.fromarray(pattern).resize((out_width, out_height), BILINEAR or BICUBIC), Pillow 13.0.
+  // Pillow 13.0: Image.fromarray(pattern).resize((out_width, out_height), BILINEAR or BICUBIC).
   const struct {
     int height, width, channels, out_height, out_width;
     uint32_t bilinear, bicubic;
@@ -71,7 +71,7 @@ double filter(Interpolation interpolation, double x) {
   return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
 }
 
-// One direction in double: `lines` of `in` values become lines of `out`, rounded.
+// Resamples one direction in double: `lines` of `in` values become lines of `out`, rounded.
 std::vector<double> resampled(const std::vector<double>& x, int lines, int in, int out,
                               Interpolation interpolation) {
   const double scale = double(in) / out, stretch = std::max(scale, 1.0);
@@ -181,7 +181,7 @@ TEST(Window, combined_windows_equal_single_ones) {
     philox::Stream one(1, static_cast<uint64_t>(i)), other = one, third = one;
     Image expected = image;
     for (size_t step = 0; step < steps.size(); ++step) {
-      // Alone, but in its place, because each step has numbers of its own.
+      // Runs one step alone but in its place, because each step has its own random numbers.
       std::vector<Transform> alone(step, pixelwise([](Image&, philox::Stream&) {}));
       alone.push_back(steps[step]);
       philox::Stream same = one;
