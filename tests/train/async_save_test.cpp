@@ -1,4 +1,4 @@
-// Checkpoints written by a thread: the same bytes as without it, and errors that reach the
+// Tests checkpoints written by a thread: the same bytes as without it, and errors that reach the
 // training.
 #include <binade/optim/adamw.h>
 #include <binade/train/background_saves_internal.h>
@@ -90,7 +90,7 @@ TEST(AsyncSave, AResumedRunIsTheSame) {
   EXPECT_EQ(parts.hash, whole.hash);
 }
 
-// The folder of checkpoints goes away in the middle: the next save, or the end, says so.
+// The folder of checkpoints disappears midway: the next save, or the end of the run, reports it.
 TEST(AsyncSave, AnErrorOfASaveReachesTheTraining) {
   for (const int64_t at : {int64_t(2), kBatches}) {
     const binade::testing::TemporaryDirectory directory;
@@ -127,7 +127,7 @@ TEST(AsyncSave, AForkedChildLeavesTheThreadToTheParent) {
   saves->wait();
 }
 
-// The error that ends a run does not cut off the save before it.
+// An error that ends a run does not interrupt the save before it.
 TEST(AsyncSave, AFailedRunLeavesWholeCheckpoints) {
   const binade::testing::TemporaryDirectory directory;
   AsyncRun run;

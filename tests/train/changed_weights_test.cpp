@@ -1,4 +1,4 @@
-// Weights under `mixed` that the user changes in place: the f32 master follows, so that neither a
+// Tests weights under `mixed` that the user changes in place. The f32 master follows, so neither a
 // step nor a checkpoint reverts the change.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -94,8 +94,8 @@ std::vector<Change> changes() {
   return all;
 }
 
-// A pointer of data<T>() needs no bump_version(): elements that differ from their rounded masters
-// were written, whenever that was; all others keep the digits of their masters.
+// Writes through the pointer of data<T>() need no bump_version(): elements that differ from their
+// rounded masters count as written, at any time; all others keep the digits of their masters.
 template <class Half>
 void write_through_a_pointer(DType dtype) {
   manual_seed(5);
@@ -171,7 +171,7 @@ TEST(ChangedWeights, AStepGoesOnFromThem) {
   }
 }
 
-// Weights set after to() and before the optimizer exists; then a step with learning rate 0.
+// Sets weights after to() and before the optimizer exists, then runs a step with learning rate 0.
 TEST(ChangedWeights, SetBeforeTheOptimizer) {
   for (const DType low : {DType::f16, DType::bf16}) {
     Net net(Precision::mixed(low));
@@ -201,7 +201,7 @@ TEST(ChangedWeights, AreWhatAConversionTakes) {
   EXPECT_EQ(values_of(net.b.bias), std::vector<double>(3, 0.5));
 }
 
-// Masters that agree with their weights are never written, so no step rounds them.
+// Masters that agree with their weights are not rewritten, so no step rounds them.
 TEST(ChangedWeights, LoadsAndStepsKeepWhatRoundingLoses) {
   manual_seed(6);
   Net net;
@@ -222,7 +222,7 @@ TEST(ChangedWeights, LoadsAndStepsKeepWhatRoundingLoses) {
   EXPECT_EQ(master_of(loaded, "b.weight"), values_of(exact[2].second));
 }
 
-// With masters a very small tau moves an f16 network like an f32 network.
+// With masters, a very small tau moves an f16 network like an f32 network.
 TEST(SoftUpdate, SmallStepsAddUpInTheMasters) {
   manual_seed(7);
   Net online, target;

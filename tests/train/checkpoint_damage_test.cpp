@@ -1,6 +1,6 @@
-// Damaged checkpoints are set aside and never make a worse one win; those of a newer version stay;
-// full disks.
-// BINADE_LONG in the environment asks for the long form.
+// Damaged checkpoints are set aside and never hide a better one; those of a newer version are kept.
+// Also tests full disks.
+// If BINADE_LONG is set, the long form runs.
 #include <binade/core/io/crc32c.h>
 #include <binade/train/checkpoint_store.h>
 
@@ -46,7 +46,7 @@ TEST(Damage, WhatCannotBeReadStays) {
   }
   EXPECT_EQ(tree(directory.path()), before);
 
-  flip(store.path() + "/best/optimizer.safetensors");  // good again, and newer than nothing
+  flip(store.path() + "/best/optimizer.safetensors");  // repaired: now the only good one
   make_directories(store.path() + "/step-00000270.damaged");
   CheckpointStore resumed(directory.path());
   const auto found = resumed.newest_verified();
@@ -68,7 +68,7 @@ TEST(Damage, TheBestIsACandidateAndADamagedOneIsSetAside) {
   const TemporaryDirectory directory;
   CheckpointStore store(directory.path());
   save(store, 90);
-  store.save_best(180, files_of(180), {{"seed", "7"}});  // and the process ended before save(180)
+  store.save_best(180, files_of(180), {{"seed", "7"}});  // then the process ended before save(180)
   EXPECT_EQ(CheckpointStore(directory.path()).newest_verified()->step, 180);
   save(store, 180);
   EXPECT_EQ(CheckpointStore(directory.path()).newest_verified()->path,
@@ -83,7 +83,7 @@ TEST(Damage, TheBestIsACandidateAndADamagedOneIsSetAside) {
             (Names{"best", "best.damaged", "step-00000090", "step-00000180"}));
 }
 
-// Something that is no good checkpoint stands where one shall go.
+// Something that is not a good checkpoint occupies the name of the new one.
 TEST(Damage, SavingSetsAsideWhatItCannotRead) {
   const TemporaryDirectory directory;
   const std::string path = directory / "checkpoint";
@@ -102,7 +102,7 @@ TEST(Damage, SavingSetsAsideWhatItCannotRead) {
 }
 
 TEST(Damage, ANewerFormatIsRefusedAndNeverTouched) {
-  // Compact, with sorted names, without the checksum; which is what the checksum is of.
+  // Compact manifests with sorted names; the checksum, computed from this form, is left out.
   const std::pair<std::string, const char*> kCases[] = {
       {R"({"fields":{},"files":{},"format":"binade checkpoint 3","step":2})",
        "written by a newer Binade (format 3; this one reads 2)"},
@@ -136,7 +136,7 @@ TEST(Damage, ANewerFormatIsRefusedAndNeverTouched) {
   }
 }
 
-// The newest checkpoint without a flipped bit is found, or a newer one: none is worse.
+// After random bit flips, the newest undamaged checkpoint, or a newer one, is found.
 TEST(Damage, RandomFlips) {
   const TemporaryDirectory directory;
   {
@@ -192,7 +192,7 @@ TEST(Damage, RandomFlips) {
   std::printf("%d directories without a good checkpoint\n", unreadable);
 }
 
-// A signal would end the process without a word.
+// SIGXFSZ would end the process without a message.
 TEST(Disk, AFileSizeLimitIsAnError) {
   const TemporaryDirectory directory;
   CheckpointStore store(directory.path());
@@ -212,7 +212,7 @@ TEST(Disk, AFileSizeLimitIsAnError) {
   expect_whole(*store.newest_verified());
 }
 
-// A disk of 64 MiB, a model of 40 MiB: the second checkpoint does not fit beside the first.
+// On a disk of 64 MiB, the second checkpoint of a 40 MiB model does not fit beside the first.
 TEST(Disk, AFullDiskLeavesTheOldCheckpoint) {
   const TemporaryDirectory directory;
   constexpr int kNotAllowed = 2;

@@ -26,14 +26,14 @@ using binade::testing::TemporaryDirectory;
 
 using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem&)>;
 
-// The long forms of random tests, for `ctest -L slow`.
+// Chooses the long forms of random tests, for `ctest -L slow`.
 bool is_long() { return std::getenv("BINADE_LONG") != nullptr; }
 
 void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { save(store, step); }
 
 // Cuts the power at every call of save(step), with checkpoints of steps 1 and 2 on disk. Counts the
-// states in which the newest good checkpoint is not a complete one of step 2 or later, or, after
-// save returned, not the one of `step`.
+// states whose newest good checkpoint is not a complete one of step 2 or later, or, once save() has
+// returned, not the one of `step`.
 int broken_states(const Save& save_step, int64_t step, int* states, bool to_the_first = false) {
   int broken = 0;
   bool done = false;
@@ -56,7 +56,7 @@ int broken_states(const Save& save_step, int64_t step, int* states, bool to_the_
     } catch (const Error&) {
     }
     for (int sample = 0; sample < 60; ++sample, ++*states) {
-      const auto choose = [&](size_t count) -> size_t {  // all lost, all done, or any mixture
+      const auto choose = [&](size_t count) -> size_t {  // all lost, all kept, or any mixture
         return sample == 0 ? 0 : sample == 1 ? 1 : random() % count;
       };
       const auto after = disk.crash(choose);
@@ -83,9 +83,9 @@ TEST(PowerCut, SavesHoldInEveryState) {
 }
 
 // A process ends at any call, the next one starts over and saves, then the power is cut: the second
-// process must not rely on files that the first left un-synced.
+// process must not rely on files that the first did not sync.
 TEST(PowerCut, AfterARestartHoldsToo) {
-  for (const int64_t step : {1, 2}) {  // on an empty directory; replacing
+  for (const int64_t step : {1, 2}) {  // in an empty directory; replacing
     bool hit = true;
     for (int64_t cut = 0; hit; ++cut) {
       ModelFileSystem disk;
@@ -164,7 +164,7 @@ TEST(Faults, AnErrorAtAnyCallLeavesTheOldCheckpoints) {
             error = caught.what();
             EXPECT_EQ(caught.code(), code);
             EXPECT_EQ(error.find("run"), 0u) << error;
-            if (kind == Fault::kError) {  // the clean-up worked: nothing but whole checkpoints
+            if (kind == Fault::kError) {  // the clean-up worked: only complete checkpoints remain
               for (const std::string& name : names_in("run/checkpoint", disk)) {
                 EXPECT_EQ(name.find('.'), std::string::npos) << name << " after " << at;
               }

@@ -1,4 +1,4 @@
-// Checkpoints with known contents, for tests.
+// Makes checkpoints with known contents for tests.
 #pragma once
 #include <binade/train/checkpoint_store.h>
 
@@ -53,14 +53,14 @@ inline std::vector<std::string> names_in(const std::string& path,
 
 using Names = std::vector<std::string>;
 
-// Changes one bit; a second call changes it back.
+// Flips one bit; a second call restores it.
 inline void flip(const std::string& path) {
   std::string bytes = contents(path);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Every path in a directory, and the bytes of files.
+// Maps every path in a directory to the bytes of its file.
 inline std::map<std::string, std::string> tree(const std::string& path) {
   std::map<std::string, std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {

@@ -72,7 +72,7 @@ TEST(CheckpointStore, SavesOverTheSameStepAndOverTheLoadedOne) {
   EXPECT_EQ(store.newest_verified()->files.size(), 1u);
   EXPECT_EQ(names_in(store.path()), Names{"step-00000005"});
   std::byte byte[1];
-  reader.read(0, byte);  // who has the old file open still reads it
+  reader.read(0, byte);  // an open handle still reads the old file
   EXPECT_EQ(static_cast<char>(byte[0]), 'm');
 }
 
@@ -199,7 +199,7 @@ TEST(CheckpointStore, ADamagedCheckpointDoesNotCountAsKept) {
   }
   CheckpointStore store(directory.path());
   save(store, 3);
-  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 3}));  // the two good ones
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 3}));  // the two good checkpoints
   EXPECT_EQ(contents(store.path() + "/step-00000002.damaged/model.safetensors"), "damaged");
   save(store, 4);
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{3, 4}));
@@ -246,9 +246,9 @@ TEST(CheckpointStore, RefusesHostileManifests) {
 TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   const TemporaryDirectory directory;
   const std::string path = directory / "checkpoint";
-  make_directories(path + "/step-00000001");  // another program's: no manifest
+  make_directories(path + "/step-00000001");  // from another program: no manifest
   write_file_durably(path + "/step-00000001/precious", "p");
-  make_directories(path + "/step-2");  // not a name of ours
+  make_directories(path + "/step-2");  // not one of our names
   make_directories(path + "/step-00000002x.tmp");
   make_directories(path + "/notes.tmp");
   for (const char* leftover : {"/step-00000001.tmp", "/step-00000007.0123456789abcdef.tmp"}) {
@@ -283,7 +283,7 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 12, 14, 15}));
   EXPECT_EQ(contents(path + "/step-00000001.tmp/model.safetensors"), "p");
   EXPECT_EQ(contents(mixed + "/notes.txt"), "of the user");
-  EXPECT_EQ(store.take_warnings().size(), 5u);  // 1, 12 and three temporary ones are not deleted
+  EXPECT_EQ(store.take_warnings().size(), 5u);  // 1, 12 and three temporary ones are kept
 }
 
 TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {

@@ -1,4 +1,4 @@
-// A classifier that comes back from its file predicts the same; files that are none are refused.
+// A classifier read from its file predicts the same; files that are not classifiers are rejected.
 #include <binade/binade.h>
 #include <binade/data/glyphs.h>
 

@@ -1,5 +1,5 @@
-// Runs that meet a loss, gradients or weights that are not finite, and skip the step, return to a
-// checkpoint, or end because nothing mends them.
+// Tests runs with a loss, gradients or weights that are not finite: they skip the step, return to a
+// checkpoint, or end because nothing helps.
 #include <binade/nn/norm.h>
 #include <binade/train/bad_loss_internal.h>
 #include <tests/support/temporary_directory.h>
@@ -16,7 +16,7 @@
 namespace binade::train::divergence_test {
 namespace {
 
-// The result equals that of the same loop by hand, without the bad step.
+// The result equals that of a hand-written loop without the bad step.
 TEST(Divergence, SkippedTheStepIsNotTaken) {
   for (const int64_t accumulate : {1, 2}) {
     NetRun run, by_hand;
@@ -61,7 +61,7 @@ TEST(Divergence, SkippedTheStepIsNotTaken) {
   }
 }
 
-// Statistics of a batch that is skipped must not stay NaN.
+// The statistics of a skipped batch must not stay NaN.
 TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
   struct Normed : DropoutNet {
     Normed() { register_module("norm", norm); }
@@ -90,7 +90,7 @@ TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
   }
 }
 
-// A fault that no later step can mend ends the run whatever the policy.
+// A fault in the weights that no later step can repair ends the run under every policy.
 TEST(Divergence, SkippingAllIsAnError) {
   for (const OnNan on_nan : {OnNan::skip, OnNan::roll_back}) {
     const binade::testing::TemporaryDirectory directory;
@@ -127,7 +127,7 @@ TEST(Divergence, AFixedScaleThatSkipsAllIsAnError) {
   }
 }
 
-// With a scaler NaN weights make every gradient NaN: the steps are skipped and nothing tells why.
+// With a scaler, NaN weights make every gradient NaN: all steps are skipped, and nothing shows why.
 TEST(Divergence, BadWeightsUnderALossScalerAreAnError) {
   NetRun run;
   optim::LossScaler scaler;
@@ -145,7 +145,7 @@ TEST(Divergence, BadWeightsUnderALossScalerAreAnError) {
   }
 }
 
-// Losses of some calls of the step are bad.
+// A run in which some calls of the step give a bad loss.
 struct RolledBack : NetRun {
   explicit RolledBack(const std::string& path, bool scheduled) : NetRun(0.5), path(path) {
     if (scheduled) {
@@ -188,7 +188,7 @@ TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
     EXPECT_NE(run.said.find("return number 1 of at most 2"), std::string::npos) << run.said;
     EXPECT_NE(run.said.find(text("to step ", kBatches)), std::string::npos) << run.said;
     EXPECT_TRUE(run.is_finite());
-    EXPECT_EQ(run.sgd->lr(), scheduled ? 0.5 / 8 / 4 : 0.5 / 8);  // the schedule's next one
+    EXPECT_EQ(run.sgd->lr(), scheduled ? 0.5 / 8 / 4 : 0.5 / 8);  // the next rate of the schedule
     std::ifstream metrics(directory / "run/metrics.jsonl");
     const std::string lines{std::istreambuf_iterator<char>(metrics), {}};
     EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
@@ -201,7 +201,7 @@ TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
   }
 }
 
-// The second return is to a checkpoint that has the rate of the first.
+// The second return loads a checkpoint that already has the reduced rate.
 TEST(Divergence, RolledBackTwiceTheRateFallsTwice) {
   for (const bool scheduled : {false, true}) {
     const binade::testing::TemporaryDirectory directory;
@@ -213,7 +213,7 @@ TEST(Divergence, RolledBackTwiceTheRateFallsTwice) {
   }
 }
 
-// The same bits as a run that begins there with that rate.
+// The bits equal those of a run that starts there with the reduced rate.
 TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
   const binade::testing::TemporaryDirectory directory;
   RolledBack run(directory / "run", false);
@@ -233,7 +233,7 @@ TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
   EXPECT_EQ(std::memcmp(got.data<float>(), expected.data<float>(), 480 * sizeof(float)), 0);
 }
 
-// A run that goes on with other data, by force, and returns to a checkpoint of the data before.
+// A run that was forced to resume with other data returns to a checkpoint of the old data.
 TEST(Divergence, RolledBackTheRunKeepsItsData) {
   const binade::testing::TemporaryDirectory directory;
   const data::test::FakeDataset fewer(kSamples - kBatch);
@@ -263,7 +263,7 @@ TEST(Divergence, RolledBackTheRunKeepsItsData) {
   EXPECT_EQ(resume(3, -1, false), 1) << "it is the run's data now";
 }
 
-// With a loss scaler an overflow lowers the scale; weights that are not finite are rolled back, in
+// With a loss scaler an overflow lowers the scale. Weights that are not finite are rolled back, in
 // bf16 as in fp32.
 TEST(Divergence, RolledBackInLowPrecision) {
   for (const bool scaled : {true, false}) {
@@ -306,7 +306,7 @@ TEST(Divergence, RolledBackInLowPrecision) {
   }
 }
 
-// Every dtype and layout; a bad element anywhere.
+// Covers every dtype and layout, with a bad element at any position.
 TEST(Divergence, OneBadElementIsFound) {
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const Tensor all = zeros({3, 5, 7, 9}).to(dtype).to(kernels::test_device());

@@ -1,5 +1,5 @@
-// Gradients of a backward that comes before the arena of the parameters, or before it is built
-// anew: they are there when the optimizer asks for them.
+// Tests gradients from a backward that runs before the parameters' arena is built or rebuilt: the
+// optimizer must find them.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -60,7 +60,7 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
   }
 }
 
-// The weights after one step on the gradients of `backwards` batches, everything in order.
+// Returns the weights after one step on the gradients of `backwards` batches, in the usual order.
 std::vector<double> in_order(Device device, int backwards = 1) {
   manual_seed(1);
   Net net;
@@ -117,7 +117,7 @@ TEST(EarlyGradients, AreConvertedWithTheirParameters) {
     loss_of(net, make_data(10)).backward();
     net.to(test_device(), Precision::mixed(low));
     EXPECT_TRUE(net.a.weight.grad().defined());
-    net.to(test_device(), Precision::full());  // gives the arena up, and its masters
+    net.to(test_device(), Precision::full());  // discards the arena and its masters
     step(net);
     expect_near(values_of(net), in_order({}), low == DType::f16 ? 0.01 : 0.1);
   }
@@ -186,8 +186,8 @@ TEST(EarlyGradients, FreezingIsAReason) {
   EXPECT_TRUE(net.a.weight.grad().defined());
 }
 
-// A parameter list from before a move holds tensors that the model no longer uses: training them
-// has no effect.
+// A parameter list made before a move holds tensors that the model no longer uses, so training them
+// would have no effect.
 TEST(EarlyGradients, AnOptimizerOverAnAbandonedArenaIsRefused) {
   const std::vector<std::function<void(Net&)>> changes = {
       [](Net& net) { net.to(test_device(), Precision::mixed(DType::f16)); },

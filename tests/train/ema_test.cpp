@@ -1,4 +1,4 @@
-// Ema, partial loading, clones, soft updates and metadata of a model file.
+// Tests Ema, partial loading, clones, soft updates and the metadata of a model file.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
@@ -62,7 +62,7 @@ void train_a_step(Net& net, binade::optim::SGD& sgd) {
   EXPECT_EQ(sgd.step(), binade::optim::StepOutcome::applied);
 }
 
-// The averages are those of the formula in double, whatever the model stores.
+// The averages follow the formula in double, whatever dtype the model stores.
 TEST(Ema, FollowsTheExactValues) {
   for (const Precision& precision : {Precision::full(), Precision::mixed(DType::f16)}) {
     binade::manual_seed(2);
@@ -211,7 +211,7 @@ TEST(Clone, CopiesEverything) {
               "expected module 0 of class binade::nn::ReLU");
 }
 
-// An f16 weight near 1 does not move by 2e-4; its master does.
+// A step of 2e-4 does not move an f16 weight near 1, but it moves its master.
 TEST(SoftUpdate, MovesMastersByLittle) {
   Net online, target;
   for (Net* net : {&online, &target}) {

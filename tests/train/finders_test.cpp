@@ -1,4 +1,4 @@
-// The finders and the forecast of memory against real steps.
+// Compares the finders and the memory forecast with real steps.
 #include <binade/binade.h>
 #include <binade/core/device/memory_limit.h>
 #include <binade/kernels/base/parallel.h>
@@ -17,13 +17,13 @@
 namespace binade::train::finders_test {
 namespace {
 
-// A model with the step that trains it.
+// A model with its training step.
 struct Case {
   std::shared_ptr<nn::Module> model;
   std::function<data::Batch(int64_t)> batch;
   TrainingStep step;
-  int64_t size = 32;    // of a batch
-  double bound = 0.05;  // of the forecast's error
+  int64_t size = 32;    // batch size
+  double bound = 0.05;  // relative error allowed for the forecast
 };
 
 data::Batch batch_of(const char* name, const Tensor& x, const Tensor& labels) {
@@ -93,8 +93,8 @@ const std::vector<std::pair<std::string, std::function<Case()>>>& cases() {
          c.size = 64;
          return c;
        }},
-      // A known miss, 6 to 8% too high: between 24 and 32 samples a weight gradient changes how it
-      // splits its work, and beside so small a model its workspace counts.
+      // The forecast is 6 to 8% too high here: between 24 and 32 samples a weight gradient changes
+      // how it splits its work, and its workspace is large compared with such a small model.
       {"small cnn",
        [] {
          Case c = pictures("cnn", 3, 16);
@@ -124,7 +124,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
   return std::make_unique<optim::AdamW>(list, optim::AdamWOptions{.lr = 0.001});
 }
 
-// A model, ready to train.
+// A model that is ready to train.
 struct Ready {
   Ready(const Case& c, const std::string& optimizer_name, bool half) : made(c) {
     if (half) {
@@ -160,7 +160,7 @@ TEST(MemoryForecast, IsWithinFivePercentOfThePeakOfRealSteps) {
   if (testing::kAddressSanitizer) {
     GTEST_SKIP() << "blocks come from malloc, without classes of sizes";
   }
-  // With several threads it is chance whether their workspaces coincide at the peak.
+  // With several threads it depends on chance whether their workspaces coincide at the peak.
   const int before = kernels::threads();
   kernels::set_threads(1);
   for (const auto& [name, make] : cases()) {
@@ -195,11 +195,11 @@ TEST(Finders, RestoreEverythingBitForBit) {
   for (const bool half : {false, true}) {
     manual_seed(4);
     Ready ready(pictures("cnn", 1, 8), "adamw", half);
-    train_step(ready.parts(), ready.made.batch(3));  // moments and statistics that are not zero
+    train_step(ready.parts(), ready.made.batch(3));  // makes moments and statistics nonzero
     const std::string before = hash_of(ready);
     const BatchMaker batches(ready.made.batch(5));
     const std::string after_draw = hash_of(ready);
-    EXPECT_NE(before, after_draw);  // of the random numbers: the hash sees them
+    EXPECT_NE(before, after_draw);  // the hash includes the random generator
     (void)measure_memory(ready.parts(), batches, 2);
     EXPECT_EQ(hash_of(ready), after_draw);
     EXPECT_FALSE(find_batch(ready.parts(), batches, {.most = 8}).trials.empty());
@@ -289,8 +289,8 @@ TEST(RateFinder, ScalesByTheRules) {
   EXPECT_NE(error_of([] { scale_rate(0.1, 0, 1, RateScaling::linear); }), "none");
 }
 
-// y = w + noise: the gradient of mean((w - y)^2) has the mean 2 (w - mean y) and the variance 4
-// var(y) per sample.
+// With y = w + noise, the gradient of mean((w - y)^2) has the mean 2 (w - mean y) and the variance
+// 4 var(y) per sample.
 struct Mean : nn::Module {
   nn::Parameter w{*this, "w", zeros({1})};
   Tensor forward(const Tensor& y) override { return w - y; }

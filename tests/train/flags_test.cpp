@@ -1,4 +1,4 @@
-// Flags of programs: what they fill, and one error for each mistake.
+// Tests the flags of programs: what they set, and one error for each mistake.
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/flags.h>

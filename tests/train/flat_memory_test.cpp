@@ -1,5 +1,5 @@
-// Memory over many steps of a model whose sequences change length: after a warm-up the allocator
-// takes no more memory from the system, and the memory held between steps does not grow.
+// Runs many steps of a model whose sequences change length. After a warm-up the allocator takes no
+// more memory from the system, and the memory held between steps does not grow.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST(FlatMemory, TenThousandStepsOfChangingLengths) {
     }
   }
   const MemoryStats after = memory_stats();
-#ifndef BINADE_PLAIN_MALLOC  // where every block goes to malloc, each is a call
+#ifndef BINADE_PLAIN_MALLOC  // with it, every block is a call of malloc
   EXPECT_EQ(after.system_allocations, before.system_allocations);
 #endif
   EXPECT_EQ(after.reserved, before.reserved);

@@ -1,4 +1,4 @@
-// to_full_precision(): converts 16-bit parameters to f32 while an optimizer uses them.
+// to_full_precision() converts 16-bit parameters to f32 while an optimizer uses them.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
@@ -68,7 +68,7 @@ TEST(FullPrecision, TheMastersBecomeTheWeights) {
       }
     }
     ASSERT_EQ(masters.size(), 4U);
-    const Tensor held = model.first.weight;  // a handle of the user's
+    const Tensor held = model.first.weight;  // a handle that the user keeps
     model.to_full_precision();
     for (const auto& [name, tensor] : model.named_parameters()) {
       EXPECT_EQ(tensor.dtype(), DType::f32) << name;
@@ -81,7 +81,7 @@ TEST(FullPrecision, TheMastersBecomeTheWeights) {
       EXPECT_FALSE(name.starts_with("master.")) << name;
     }
     EXPECT_EQ(model.precision(), Precision::full());
-    // Training continues as in a model that was always f32 and has this state.
+    // Training continues as in a model that was always f32 and has the same state.
     Pair twin;
     prepared(twin, Precision::full());
     optim::AdamW its(twin.parameters(), {.lr = 0.01});
@@ -121,7 +121,7 @@ TEST(FullPrecision, FrozenAndTiedParametersFollow) {
   const std::vector<double> after = numbers_of(model.second.weight);
   ASSERT_EQ(after.size(), frozen.size());
   for (size_t i = 0; i < after.size(); ++i) {
-    EXPECT_NEAR(after[i], frozen[i], 1e-3);  // the master, of which f16 was the rounding
+    EXPECT_NEAR(after[i], frozen[i], 1e-3);  // the master from which f16 was rounded
   }
   model.unfreeze("second");
   train(model, adam, 2, 1);

@@ -1,4 +1,4 @@
-// A small run with every part that has a state, which a test can let die at any batch.
+// A small run with every part that has state. A test can end it at any batch.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -34,11 +34,11 @@ class Net : public nn::Module {
   nn::Linear fc{{.in = 64, .out = 10}};
 };
 
-struct Death {};  // thrown where a process would die
+struct Death {};  // thrown to simulate the death of a process
 
 struct RunSetup {
-  int64_t epochs = 3, every = 1;  // steps between checkpoints
-  uint64_t seed = 5;              // of the process, before anything is resumed
+  int64_t epochs = 3, every = 1;  // `every`: steps between checkpoints
+  uint64_t seed = 5;              // seed of the process, before anything is resumed
   int workers = 0;
   Precision precision = Precision::mixed(DType::f16);
 };
@@ -81,7 +81,7 @@ struct FullRun {
                            },
                        .sanity_batches = 0});
   }
-  // Dies at the given call of the step, in training or validation. True: it came to the end.
+  // Dies at the given call of the step, in training or validation. True if it reached the end.
   bool fit(int64_t die_at_call = -1) {
     die_at = die_at_call;
     try {
@@ -102,7 +102,7 @@ struct FullRun {
   int64_t calls = 0, die_at = -1;
 };
 
-// The record that must be the same: metrics, and every number of the parts at the end.
+// The record that must not change: metrics, and every number of the parts at the end.
 inline std::string record_of(const std::string& directory, const FullRun& run) {
   std::string all;
   for (std::string line : read_lines(directory + "/metrics.jsonl")) {

@@ -1,5 +1,5 @@
-// Published models as files: GPT-2 in both layouts, after training in mixed precision, and a ResNet
-// with torchvision's counters.
+// Tests published models as files: GPT-2 in both layouts, after training in mixed precision, and a
+// ResNet with torchvision's counters.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/gpt2.h>
@@ -23,7 +23,7 @@ using binade::testing::TemporaryDirectory;
 constexpr nn::Gpt2Options kSize{
     .vocabulary = 17, .context = 12, .width = 16, .layers = 2, .heads = 2, .dropout = 0};
 
-// [n, length]: each token follows from the one before.
+// Makes texts [n, length] in which each token follows from the one before.
 Tensor texts(int64_t n, int64_t length) {
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < n; ++i) {
@@ -35,7 +35,7 @@ Tensor texts(int64_t n, int64_t length) {
   return Tensor::from(ids, {n, length});
 }
 
-// The loss of the first and of the last step.
+// Returns the losses of the first and the last step.
 std::pair<double, double> trained(nn::Gpt2& model) {
   optim::AdamW adam(model.parameters(), {.lr = 5e-3});
   optim::LossScaler scaler;

@@ -1,4 +1,4 @@
-// The page of a lens: how much it holds.
+// Tests how much the page of a lens holds.
 #include <binade/train/lens_report.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(LensPage, APageNamesAsManyElementsAsItsSizeAllows) {
   const std::string small = page_of(3, 200);
   EXPECT_NE(small.find("[-120,[0,7],70000,null,100000],[-120,[0,8],140000,null,100000]"),
             std::string::npos);
-  const std::string large = page_of(60, 500);  // 30,000 cells of two: one of each
+  const std::string large = page_of(60, 500);  // 30,000 cells get one element each
   EXPECT_NE(large.find("[-120,[0,7],"), std::string::npos);
   EXPECT_EQ(large.find("[-120,[0,8],"), std::string::npos);
   EXPECT_LT(large.size(), size_t{4} << 20);

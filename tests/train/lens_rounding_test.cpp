@@ -9,7 +9,7 @@
 namespace binade::train::lens_rounding_test {
 namespace {
 
-// A module whose gradient is `slopes`, with exponents far below those of f16.
+// A module whose gradient is `slopes`, with exponents far below the range of f16.
 class Planted : public nn::Module {
  public:
   Planted() : slopes(empty({64})) {
@@ -62,7 +62,7 @@ TEST(LensRounding, ClaimsNothingOfWhatWasFlushedBeforeItWasCounted) {
     for (const auto& [at, fates] : scale_table(low.counts, kLensScales)) {
       EXPECT_TRUE(full.shows_flushed(at));
       EXPECT_EQ(low.shows_flushed(at), at < scale) << at << " of " << scale;
-      if (low.shows_flushed(at)) {  // what is seen, and what storing flushed, are all
+      if (low.shows_flushed(at)) {  // the visible ones plus those flushed when stored
         EXPECT_EQ(fates.flushed + low.counts.zeros(), flushed_slopes(at)) << at << " of " << scale;
       }
     }

@@ -1,4 +1,4 @@
-// The lens in a training loop: what it records, under which names, and that it changes nothing.
+// Tests the lens in a training loop: what it records, its names, and that it changes nothing.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/data/fake_dataset.h>
@@ -119,7 +119,7 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
     Lens lens(run.model->parameters(), *run.adam);
     lens.begin(0);
     run.backward(1);
-    run.backward(2);  // micro-batches are one tensor
+    run.backward(2);  // micro-batches count as one tensor
     lens.before_update();
     (void)run.scaler->step(*run.adam).value();
     lens.end();
@@ -139,7 +139,7 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
   }
 }
 
-// The effects of 16 bits on the values, found by casting each.
+// The effects of storing the values in 16 bits, found by casting each.
 struct Effects {
   HalfCounts f16;
   int64_t zeros = 0, changed_in_bf16 = 0;
@@ -159,7 +159,7 @@ Effects by_casts(const Tensor& values) {
 }
 
 TEST(Lens, SharesAreThoseOfACastOfEveryElement) {
-  // f32 gradients and masters: 16 bits have not rounded them yet.
+  // With f32 gradients and masters, nothing has been rounded to 16 bits yet.
   SmallRun run(0x1p10, Precision::autocast(DType::f16));
   Lens lens(run.model->parameters(), *run.adam);
   lens.begin(0);
@@ -187,7 +187,7 @@ TEST(Lens, SharesAreThoseOfACastOfEveryElement) {
     }
   }
   EXPECT_EQ(seen, 8);
-  EXPECT_GT(flushed + subnormal, 0);  // there was something to count
+  EXPECT_GT(flushed + subnormal, 0);  // there were values to count
 }
 
 TEST(Lens, LeavesOutCopies) {
@@ -215,7 +215,7 @@ TEST(Lens, CountsUpdatesThatNeedAMaster) {
   lens.end();
   const LensRecord& update = record(lens, LensKind::update, "first.weight");
   EXPECT_GT(update.lost.changed, 700);
-  EXPECT_GT(update.lost.in_f16, update.lost.changed * 9 / 10);  // steps of 1e-6 at weights of 0.1
+  EXPECT_GT(update.lost.in_f16, update.lost.changed * 9 / 10);  // steps of 1e-6 for weights of 0.1
   EXPECT_LE(update.lost.in_f16, update.lost.in_bf16);
   EXPECT_EQ(lens.records().size(), 4u);
 }
@@ -253,8 +253,8 @@ TEST(Lens, ChoosesLayersAndWritesLines) {
   }
   EXPECT_NE(to_text(report).find("\nweight_gradient\n"), std::string::npos);
   EXPECT_NE(to_html(report).find(">weight gradients<"), std::string::npos);
-  EXPECT_EQ(to_html(report).find("://"), std::string::npos);  // needs no other file
-  // Over time: one moment per tensor and step, and pages with one run and with two.
+  EXPECT_EQ(to_html(report).find("://"), std::string::npos);  // the page needs no other file
+  // Over time there is one moment per tensor and step; pages show one run or two.
   ASSERT_EQ(report.moments.size(), 2 * report.rows.size());
   EXPECT_EQ(report.moments.front().step, 0);
   EXPECT_EQ(report.moments.back().step, 1);
@@ -277,7 +277,7 @@ TEST(Lens, ChoosesLayersAndWritesLines) {
   EXPECT_THROW(Lens(run.model->parameters(), *run.adam, {.every = 0}), Error);
 }
 
-// The elements of a cell: from the step over the file to the page.
+// The elements of a cell go from the step through the file to the page.
 TEST(Lens, NamesTheWorstElementsOfEachExponent) {
   const binade::testing::TemporaryDirectory directory;
   const std::string file = directory.path() + "/lens.jsonl";
@@ -341,7 +341,7 @@ TEST(Lens, FollowsNoLinkBelowTheRun) {
   EXPECT_EQ(read_file(precious).size(), 1u);
 }
 
-// The bytes of the weights after a run of the Trainer.
+// Returns the weights after a run of the Trainer.
 std::vector<double> train(const TrainerOptions& options, int64_t epochs) {
   SmallRun run(0x1p22);  // the first steps overflow
   TrainerOptions own = options;
@@ -379,7 +379,7 @@ TEST(Lens, OfTheTrainerChangesNothingAndResumes) {
     EXPECT_EQ(report.last_step, (steps - 1) / 3 * 3);
     EXPECT_TRUE(std::filesystem::exists(run + "/lens.html"));
   }
-  EXPECT_THROW(train({.lens = 3}, 1), Error);  // nowhere to write to
+  EXPECT_THROW(train({.lens = 3}, 1), Error);  // without a directory
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// One template per class is not enough for the generated images: a linear classifier stays below 80
-// %.
+// The generated images need more than one template per class: a linear classifier stays below 80%.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/glyphs.h>

@@ -1,5 +1,5 @@
-// save_checkpoint() and load_checkpoint(): a loop that died goes on bit for bit, and a load that
-// does not fit changes nothing.
+// Tests save_checkpoint() and load_checkpoint(): a loop that died continues bit for bit, and a load
+// that does not fit changes nothing.
 #include <binade/binade.h>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "tests/train/run_owners.h"
 #include "tests/train/scripted_run.h"
 
-// A user's function of this name, with the library's names in sight.
+// A user's function with the same name, in a scope that also sees the library's names.
 namespace user {
 using namespace binade;  // NOLINT
 std::string save(const std::string& path, const nn::Module& model) {
@@ -52,7 +52,7 @@ TEST(LoopCheckpoint, ALoopThatDiedGoesOnBitForBit) {
   }
 }
 
-// Delayed scales are part of the model; a model on its own has histories of its own.
+// Delayed scales are saved with the model; an independent model has its own histories.
 TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
   const FormatScheme scheme = format_scheme("e4m3fn/delayed=3");
   const Precision precision =
@@ -73,7 +73,7 @@ TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
     EXPECT_EQ(again.record(), whole.record());
     EXPECT_EQ(state_hash(again.parts()), state_hash(whole.parts()));
   }
-  // A load that fails changes none; one of an older checkpoint empties them.
+  // A failed load changes no history; a load of an older checkpoint empties them.
   const std::string hash = state_hash(whole.parts());
   NamedTensors bad = nn::format_histories(*whole.model);
   bad.emplace_back("0/nonsense", ones({1}));
@@ -83,7 +83,7 @@ TEST(LoopCheckpoint, DelayedScalesGoOnBitForBit) {
   EXPECT_NE(state_hash(whole.parts()), hash);
 }
 
-// Every part counts: without it the loop ends otherwise, or is not resumed.
+// Every part is needed: without it the loop ends differently or does not resume.
 TEST(LoopCheckpoint, EveryPartCounts) {
   const TemporaryDirectory directory;
   Loop whole(5);
@@ -96,7 +96,7 @@ TEST(LoopCheckpoint, EveryPartCounts) {
     parts.erase(parts.begin() + static_cast<int64_t>(left_out));
     first.run(directory / text("other-", left_out), 8);
     if (error_of([&] { save_checkpoint(path, parts); }) != "none") {
-      continue;  // an optimizer without its model, a schedule without its optimizer
+      continue;  // an optimizer needs its model, a schedule its optimizer
     }
     Loop again(99);
     parts = again.parts();
@@ -156,7 +156,7 @@ TEST(LoopCheckpoint, WrongPartsAreOneError) {
   EXPECT_NE(error_of([&] { CheckpointPart("", x); }).find("without a name"), std::string::npos);
 }
 
-// The second model does not fit, in a run with masters: the first keeps values, masters and
+// In a run with masters the second model does not fit: the first keeps its values, masters and
 // moments.
 TEST(LoopCheckpoint, ALoadThatDoesNotFitChangesNothing) {
   const TemporaryDirectory directory;
@@ -175,7 +175,7 @@ TEST(LoopCheckpoint, ALoadThatDoesNotFitChangesNothing) {
   expect_parts(error_of([&] { load_checkpoint(path, parts); }),
                {"first.weight", "(part 'last' of ", "nothing was changed"});
   EXPECT_EQ(now.record(), before);
-  // The number of a checkpoint that its variable cannot hold
+  // The checkpoint has a number that its variable cannot hold.
   int8_t tiny = 3;
   int64_t wide = 300;
   save_checkpoint(directory / "tiny", small, named("n", wide));
@@ -250,7 +250,7 @@ TEST(LoopCheckpoint, TheErrorOfASaveInTheBackgroundIsThatOfTheNextCall) {
     const CheckpointOptions run{.path = directory / text("run-", closes), .async_save = true};
     ASSERT_TRUE(save_checkpoint(run, net));
     ASSERT_TRUE(load_checkpoint(run, net));  // waits
-    // A file stands where the checkpoints are.
+    // A file has taken the place of the folder of checkpoints.
     fs::remove_all(run.path + "/checkpoint");
     std::ofstream(run.path + "/checkpoint") << "no directory";
     const std::string error = error_of([&] {
@@ -295,7 +295,7 @@ TEST(LoopCheckpoint, OneProcessAtATime) {
   EXPECT_FALSE(load_checkpoint(path, net));
   const std::string error = error_of([&] { RunDirectory second(path, true, false); });
   expect_parts(error, {"run directory: got ", "uses"});
-  // A child of fork() does not write in its parent's run.
+  // A child of fork() must not write into its parent's run.
   EXPECT_TRUE(run_child([&] {
     if (error_of([&] { save_checkpoint(path, net); }).find("forked") == std::string::npos) {
       ::_exit(1);
@@ -325,7 +325,7 @@ TEST(LoopCheckpoint, StepsRiseAndTwoStay) {
   save_checkpoint({.path = path, .step = 90}, net, fresh);
   expect_parts(error_of([&] { save_checkpoint({.path = path, .step = 89}, net, fresh); }),
                {"got step 89", "has one of step 90"});
-  // A damaged newest one: the one before it is loaded.
+  // If the newest checkpoint is damaged, the one before it is loaded.
   flip(checkpoints + "/step-00000090/model.safetensors");
   test::Warnings warnings;
   EXPECT_TRUE(load_checkpoint(path, net, fresh));
@@ -372,7 +372,7 @@ TEST(LoopCheckpoint, ATrainersCheckpointIsTold) {
   expect_parts(error_of([&] { load_checkpoint(path, net); }), {"which a Trainer saved"});
 }
 
-// Every rank calls; rank 0 reads and writes.
+// Every rank calls the functions; rank 0 reads and writes.
 TEST(LoopCheckpoint, RanksShareOne) {
   const TemporaryDirectory directory;
   const std::string path = directory / "run";

@@ -1,5 +1,5 @@
-// A training loop of a user's own with every part that a checkpoint saves, which a test can stop
-// after any batch.
+// A hand-written training loop with every part that a checkpoint saves. A test can stop it after
+// any batch.
 #pragma once
 #include <binade/binade.h>
 
@@ -35,7 +35,7 @@ struct LoopNet : nn::Module {
   nn::Buffer calls{*this, "calls", zeros({10})};
 };
 
-// Two networks in f16 with masters, of which one follows the other, and all else that has a state.
+// Two networks in f16 with masters, one of which follows the other, and every other kind of state.
 struct Loop {
   explicit Loop(uint64_t seed, const Precision& precision = Precision::mixed(DType::f16))
       : data(22), loader(data, {.batch = 4, .workers = 0, .seed = 3}) {
@@ -67,7 +67,7 @@ struct Loop {
             *model,
             {"target", *target}};
   }
-  // Trains to the end or until `most` batches; saves after every second one.
+  // Trains to the end or for `most` batches; saves after every second batch.
   void run(const std::string& path, int64_t most = 1 << 20) {
     for (; at.epoch < 3; ++at.epoch, at.batch = 0) {
       for (const data::Batch& batch : loader.epoch(at.epoch, at.batch)) {

@@ -1,4 +1,4 @@
-// metrics.jsonl: the fields of a line, and what a resumed run keeps.
+// Tests metrics.jsonl: the fields of a line, and what a resumed run keeps.
 #include <binade/core/io/file_system.h>
 #include <binade/train/metrics.h>
 
@@ -65,7 +65,7 @@ TEST_F(MetricsFileTest, ResumedFileKeepsLinesOfStepsBeforeOnly) {
                             to_json(line_of(1, 14)) + "\n");
 }
 
-// Lines of earlier versions have no step.
+// Lines of earlier versions do not have a step.
 TEST_F(MetricsFileTest, LinesWithoutAStepCountByTheirEpoch) {
   write_file_durably(path_.native(), "{\"epoch\":0}\n{\"epoch\":1}\n");
   MetricsFile file(path_.native(), 1, 7);

@@ -1,12 +1,12 @@
-// Mistakes of a newcomer. Each gives one error, or one warning where the program may be right, that
-// names the op, what it got, what it expected, and what to do: the columns of a table.
+// Mistakes of beginners. Each must give one error, or one warning if the program may be right, that
+// names the op, what it got, what it expected, and what to do. These are the columns of a table.
 #pragma once
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-// A user's program is not in Binade's namespaces.
+// The user's program is outside of Binade's namespaces.
 namespace mistakes {
 
 namespace nn = binade::nn;
@@ -52,11 +52,11 @@ inline std::string message_of(const Mistake& mistake) {
     messages.emplace_back(error.what());
   }
   binade::set_warning_handler(before);
-  EXPECT_EQ(messages.size(), 1u) << mistake.what;  // one, and no silence
+  EXPECT_EQ(messages.size(), 1u) << mistake.what;  // exactly one
   return messages.empty() ? "" : messages[0];
 }
 
-// Returns how many there are.
+// Returns the number of mistakes.
 inline size_t expect_messages(const std::vector<Mistakes>& tables) {
   size_t count = 0;
   for (const Mistakes& table : tables) {

@@ -1,4 +1,4 @@
-// The commonest mistakes of a newcomer with modules, gradients, training and files (mistakes.h).
+// Common mistakes of beginners with modules, gradients, training and files (mistakes.h).
 #include <tests/support/temporary_directory.h>
 #include <tests/train/mistakes.h>
 
@@ -7,7 +7,7 @@
 namespace mistakes::model_mistakes_test {
 namespace {
 
-// A layer that is a plain member.
+// One of its layers is a plain member that is not registered.
 struct Forgetful : nn::Module {
   nn::Linear a{*this, "a", {.in = 4, .out = 4}};
   nn::Linear b{{.in = 4, .out = 2}};
@@ -167,7 +167,7 @@ Mistakes autograd() {
   };
 }
 
-// Runs a step of the loss of a net; how: what is done with the loss and the optimizer.
+// Runs a training step of a net; `how` does something with the loss and the optimizer.
 using Step = std::function<void(Net&, const Tensor& loss, optim::Optimizer&)>;
 std::function<void()> step(const Step& how) {
   return [how] {

@@ -1,5 +1,5 @@
-// A loss or weights that are not finite: an error that names the step and the first bad tensor, or
-// the run goes on regardless. divergence_test.cpp has the policies that mend it.
+// Tests a loss or weights that are not finite: an error names the step and the first bad tensor, or
+// the run continues regardless. divergence_test.cpp tests the policies that repair it.
 #include <binade/optim/adamw.h>
 #include <binade/train/model_file.h>
 #include <tests/support/temporary_directory.h>
@@ -57,7 +57,7 @@ TEST(NanLoss, NamesTheModuleWhoseOpMadeIt) {
   }
 }
 
-// The weights grow until something overflows.
+// The weights grow until they overflow.
 TEST(NanLoss, DivergenceNamesTheFirstOverflow) {
   NetRun run(3e38);
   run.fit({.epochs = 40});
@@ -76,14 +76,14 @@ TEST(NanLoss, ABadWeightIsNamed) {
   run.expect_error({"got a loss of nan in step 0", on_cpu() ? "fc.bias is not finite" : "fc."});
 }
 
-// The last gradient is bad though its loss is finite: no later loss tells of it.
+// The last gradient is bad although its loss is finite, so no later loss shows it.
 TEST(NanLoss, BadWeightsAreFoundAtTheEndOfTheEpochAndNotSaved) {
   const binade::testing::TemporaryDirectory directory;
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
     Tensor loss = classification_step(model, batch).loss;
-    // sqrt(0): the value is 0, the slope infinite, and infinity times 0 is NaN.
+    // At sqrt(0) the value is 0 and the slope infinite; infinity times 0 is NaN.
     return ++*calls == 2 * kBatches ? loss + sqrt(loss * 0.0) * 0.0 : loss;
   };
   run.fit({.epochs = 2, .run = directory.path() + "/run", .step = step});
@@ -132,7 +132,7 @@ TEST(NanLoss, OfTheValidationEndsTheRunToo) {
   }
 }
 
-// Many steps with windows of micro-batches: the error names the right step, on a device too.
+// With many windows of micro-batches, the error names the right step, on a device too.
 TEST(NanLoss, TheStepIsCountedOverWindows) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
@@ -144,7 +144,7 @@ TEST(NanLoss, TheStepIsCountedOverWindows) {
   run.expect_error({"got a loss of inf in step 5"});
 }
 
-// A replayed step gives the same as one without a graph, also with more losses than the buffer
+// A replayed step gives the same mean as one without a graph, also with more losses than the buffer
 // holds.
 TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
   NetRun run;

@@ -1,4 +1,4 @@
-// A small training whose loss is not finite in one batch, for tests of TrainerOptions::on_nan.
+// A training whose loss is not finite in one batch, for tests of TrainerOptions::on_nan.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -68,7 +68,7 @@ struct NetRun {
 
 inline bool on_cpu() { return kernels::test_device().is_cpu(); }
 
-// The log of a negative number, in the batch with sample 9.
+// Takes the log of a negative number in the batch with sample 9.
 inline TrainingStep bad_in_one_batch(int64_t* bad_step, double scale = 1) {
   auto calls = std::make_shared<int64_t>(0);
   return [=](nn::Module& model, const data::Batch& batch) {

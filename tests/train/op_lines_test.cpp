@@ -1,4 +1,4 @@
-// The source lines of ops in a profile. This file is compiled with debug information.
+// Tests the source lines of ops in a profile. This file is compiled with debug information.
 #include <binade/binade.h>
 #include <binade/core/observe/call_stack_internal.h>
 #include <binade/train/profile/trace_tables.h>

@@ -1,6 +1,6 @@
-// Weights that are kept packed in evaluation: after every way to change a weight the result has the
-// bits of one that was never packed, packings die with their parameters, are counted, are not
-// larger than the weights, and can be turned off. Kernels alone: tests/kernels/gemm/gemm_rows_test.
+// Tests weights that are kept packed in evaluation: after every change the result has the bits of
+// one that was never packed. Packings die with their parameters, are counted, are not larger than
+// the weights, and can be turned off. Kernels alone: tests/kernels/gemm/gemm_rows_test.cpp.
 #include <binade/core/device/memory.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -31,7 +31,7 @@ using binade::packed_weight_stats;
 using binade::Precision;
 using binade::Tensor;
 
-// A linear layer, both algorithms of convolution, a folded batch norm and a recurrent layer.
+// A linear layer, both convolution algorithms, a folded batch norm and a recurrent layer.
 struct Net : nn::Module {
   Tensor forward(const Tensor& x) override {
     const Tensor images = reshape(wide(x), {x.size(0), 32, 8, 8});
@@ -79,8 +79,8 @@ class PackedWeights : public testing::Test {
     net->eval();
     x = binade::randn({3, 24});
   }
-  // Packs the weights, changes the net, and expects the values of a net that never packed any. The
-  // change must matter: the result is not the one before.
+  // Packs the weights, changes the net, and expects the results of a net that never packed any. The
+  // change must matter: the result must differ from the one before.
   void expect_new_values_after(const std::function<void()>& change) {
     const std::vector<std::byte> before = inference(*net, x);
     ASSERT_GT(packed_weight_stats().weights, 0);
@@ -99,7 +99,7 @@ TEST_F(PackedWeights, GiveTheSameBits) {
     const Tensor batch = binade::randn({rows, 24});
     const std::vector<std::byte> plain = never_packed(*net, batch);
     EXPECT_EQ(inference(*net, batch), plain);  // packs
-    EXPECT_EQ(inference(*net, batch), plain);  // reads what was packed
+    EXPECT_EQ(inference(*net, batch), plain);  // uses the packing
     EXPECT_EQ(packed_weight_stats().weights, 6);
   }
 }
@@ -234,7 +234,7 @@ TEST_F(PackedWeights, AreCountedAndNotLargerThanTheWeights) {
   EXPECT_EQ(packed_weight_stats().weights, 0);
 }
 
-// The last panel of ten channels would be padded to more than the weight.
+// For ten channels, padding to whole panels would need more memory than the weight.
 TEST_F(PackedWeights, LayoutsLargerThanTheWeightAreNotKept) {
   nn::Conv2d conv({.in = 64, .out = 10, .kernel = 3});
   const Tensor images = binade::randn({1, 64, 5, 5});
@@ -259,7 +259,7 @@ TEST_F(PackedWeights, OfFrozenParameters) {
   });
 }
 
-// Every allocation may fail: the result is right, or the error is that of the op.
+// Every allocation may fail: then the result is right, or the op throws its error.
 TEST_F(PackedWeights, WithoutMemoryForThem) {
   const std::vector<std::byte> plain = never_packed(*net, x);
   for (int64_t n = 1; n < 40; ++n) {

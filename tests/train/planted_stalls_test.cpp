@@ -1,5 +1,5 @@
-// Bottlenecks that are planted in real steps: each is what the adviser names first. The planted
-// waits are so much longer than the steps that a busy machine changes nothing.
+// Plants bottlenecks in real steps: the adviser must name each first. The planted waits are so much
+// longer than the steps that a busy machine does not matter.
 #include <binade/binade.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -52,7 +52,7 @@ Advice first_advice(std::span<const Trace> ranks) {
                                : report.advice[0];
 }
 
-// Samples of 5 ms each.
+// Each sample takes 5 ms.
 Advice advice_with_slow_samples(int workers) {
   data::test::FakeDataset data(400);
   data.before_get = [](int64_t) { wait_milliseconds(5); };
@@ -95,7 +95,7 @@ TEST(PlantedStalls, ATinyBatch) {
   PixelNet net;
   optim::AdamW adam(net.parameters(), {.lr = 0.01});
   const Tensor x = randn({1, 48}), labels = full({1}, 3, DType::i64);
-  // The steps take some 30 us, so that one that a busy machine interrupts is another step.
+  // The steps take about 30 us, so an interruption on a busy machine dominates one: try again.
   Advice advice;
   constexpr int kTries = 50;
   for (int i = 0; i < kTries && advice.cause != "batch"; ++i) {
@@ -103,7 +103,7 @@ TEST(PlantedStalls, ATinyBatch) {
       nn::cross_entropy(net(x), labels).backward();
       static_cast<void>(adam.step());
     };
-    // Without the call stack of each op, which takes as long as such a small op.
+    // The call stack of each op is left out, because it takes as long as such a small op.
     const Trace trace =
         record_steps(step, kEveryActivity & ~static_cast<Activities>(Activity::source_lines));
     advice = first_advice({&trace, 1});
@@ -120,14 +120,14 @@ TEST(PlantedStalls, ALossThatIsKeptWithItsGraph) {
   const Trace trace = record_steps([&] {
     const PhaseSpan phase("forward");
     losses.push_back(nn::cross_entropy(net(x), labels));
-    wait_milliseconds(2);  // that the step waits comes second
+    wait_milliseconds(2);  // the step's own wait comes second
   });
   const Advice advice = first_advice({&trace, 1});
   EXPECT_EQ(advice.cause, "leak") << advice.sentence;
   EXPECT_NE(advice.sentence.find("graph nodes"), std::string::npos) << advice.sentence;
 }
 
-// Both ranks run in this process, which has one profiler: so the job runs once for each of them.
+// Both ranks run in this process, which has one profiler, so the job runs once for each of them.
 TEST(PlantedStalls, ARankThatWorksLonger) {
   std::vector<Trace> ranks(2);
   for (int profiled = 0; profiled < 2; ++profiled) {

@@ -1,5 +1,5 @@
-// The profiler: what it records, its file and its tables. Times decide nothing here: only how
-// events lie within each other, and that sums agree.
+// Tests the profiler: what it records, its file and its tables. Times are not tested, only how
+// events nest and that sums agree.
 #include <binade/binade.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/timeline.h>
@@ -40,7 +40,7 @@ ProfilerOptions quick(int64_t wait, int64_t warmup, int64_t active, int64_t repe
           .measure_roofline = false};
 }
 
-// Trains a net for some steps in a loop of its own.
+// Trains a net for some steps in a hand-written loop.
 struct Training {
   explicit Training(int workers = 2)
       : data(40), loader(data, {.batch = 4, .workers = workers, .seed = 3}) {}
@@ -106,7 +106,7 @@ TEST(Profiler, KnowsOpsWithModuleShapesAndWork) {
     modules.insert(event->module);
     EXPECT_EQ(event->phase, event->backward ? "backward" : "forward");
     if (event->module == "first") {
-      // The input of the first layer gets no gradient: one product forward, one backward.
+      // The first layer's input gets no gradient: one product forward, one backward.
       EXPECT_EQ(event->flops, 2.0 * 4 * 48 * 16);
       EXPECT_EQ(event->note.find("f32 [4, 48], f32 [16, 48]"), 0U) << event->note;
     } else {
@@ -114,7 +114,7 @@ TEST(Profiler, KnowsOpsWithModuleShapesAndWork) {
     }
   }
   EXPECT_EQ(modules, (std::set<std::string>{"first", "last"}));
-  EXPECT_EQ(events_of(trace, Kind::op, "flatten").size(), 0U);  // made of reshape
+  EXPECT_EQ(events_of(trace, Kind::op, "flatten").size(), 0U);  // it is made of reshape
   EXPECT_FALSE(events_of(trace, Kind::op, "cross_entropy").empty());
 }
 

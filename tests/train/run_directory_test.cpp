@@ -1,4 +1,4 @@
-// The directory of a run: what dead processes left, and earlier runs.
+// Tests the directory of a run: what dead processes left, and earlier runs.
 #include <binade/train/checkpoint_store.h>
 
 #include <gtest/gtest.h>
@@ -21,16 +21,7 @@ namespace {
 using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
-// Eight processes start at once on a directory that is free, or that a dead process had, or whose
-
-// dead owner a second process died replacing.
-
-// Between any two calls of a process that takes the lock, another one tries to.
-
-// A network file system took the name, but the answer was lost: asked again it says EEXIST.
-
-// Whatever a run writes goes through files(): nothing is changed after another process took it.
-
+// A run writes only through files(): nothing is changed after another process has taken the lock.
 TEST(RunDirectory, WritesNothingAfterALoss) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
@@ -69,7 +60,7 @@ TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
   const auto write = [&](const std::string& name) { std::ofstream(run + "/" + name) << "x"; };
-  // Killed while it wrote metrics.
+  // Killed while it writes metrics.
   EXPECT_FALSE(run_child([&] {
     const RunDirectory held(run, false, false);
     write_file_durably(
@@ -83,9 +74,9 @@ TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
   write("notes.txt." + token + "-0.tmp");
   write("model.safetensors." + token + "-7.tmp");
   std::ofstream(run + "/lock.00000000000000ab.tmp") << "{\"boot";  // killed while it wrote its name
-  write("lock.00000000000000ac.tmp");                              // somebody's
+  write("lock.00000000000000ac.tmp");                              // another program's
   write("metrics.jsonl.cut-2." + token + "-8.tmp");
-  // A second one is killed before it removed them.
+  // A second process is killed before it has removed them.
   const Names foreign{"lock.00000000000000ac.tmp",
                       "metrics.jsonl.00000000000000aa-0.tmp",
                       "metrics.jsonl.123-0.tmp",
@@ -117,7 +108,7 @@ TEST(RunDirectory, OverwriteMovesTheOldRun) {
     fs::create_directory(run + "/tensorboard");
     write_file_durably(run + "/letter.txt", std::string("dear"));
   }
-  fs::create_directory(directory / "run.replaced-2");  // somebody's
+  fs::create_directory(directory / "run.replaced-2");  // another program's
   {
     const RunDirectory opened(run + "/", false, true);
     EXPECT_EQ(names_in(run), (Names{"letter.txt", "lock"}));
@@ -156,7 +147,7 @@ TEST(RunDirectory, MayBeALinkButHasNone) {
   EXPECT_TRUE(fs::is_empty(directory / "disk/real"));
   EXPECT_EQ(contents(directory / "disk/run.replaced-1/metrics.jsonl"), "m\n");
   EXPECT_TRUE(fs::is_symlink(directory / "disk/run.replaced-1/lens.jsonl"));
-  fs::create_symlink(directory / "precious", run + "/lock");  // a lock is never followed either
+  fs::create_symlink(directory / "precious", run + "/lock");  // a lock is not followed either
   EXPECT_THROW(RunDirectory(run, true, false), Error);
   EXPECT_EQ(contents(directory / "precious"), "p");
 }

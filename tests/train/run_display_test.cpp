@@ -1,4 +1,4 @@
-// The lines that a run prints: progress with the time that is left, and a line per line of metrics.
+// Tests the output of a run: progress with the remaining time, and a line for each line of metrics.
 #include <binade/core/tensor/create.h>
 #include <binade/data/sets/tensor_dataset.h>
 #include <binade/train/run_display_internal.h>

@@ -1,4 +1,4 @@
-// The lock of a run directory: one process at a time has it.
+// Tests the lock of a run directory, which one process at a time holds.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ TEST(RunLock, ADeadOwnerIsReplaced) {
     EXPECT_EQ(lock_of(run).pid, ::getpid());
     EXPECT_EQ(names_in(run), Names{"lock"});
   }
-  // Killed for real, and not yet waited for.
+  // The owner was really killed, but nobody has waited for it.
   const pid_t child = ::fork();
   if (child == 0) {
     const RunDirectory held(run, true, false);
@@ -102,15 +102,17 @@ TEST(RunLock, TheOwnerShowsThatItLivesAndNoticesALoss) {
   EXPECT_LT(age(), std::chrono::seconds(500));
   lock.check_held();
   fs::remove(directory / "lock");
-  lock.check_held();  // made again
+  lock.check_held();  // it has made the lock again
   EXPECT_EQ(lock_of(directory.path()).pid, ::getpid());
   write_lock(directory / "lock",
              owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
   expect_parts(error_of([&] { lock.check_held(); }), {"was taken over by", "on host node-7"});
   held.reset();
-  EXPECT_EQ(lock_of(directory.path()).host, "node-7");  // it is not ours to give back
+  EXPECT_EQ(lock_of(directory.path()).host, "node-7");  // it is no longer our lock
 }
 
+// Eight processes start at once on a directory that is free, that a dead process held, or whose
+// dead owner a second process died replacing.
 TEST(RunLock, ExactlyOneProcessGetsIt) {
   for (int round = 0; round < 12; ++round) {
     const TemporaryDirectory directory;
@@ -134,7 +136,7 @@ TEST(RunLock, ExactlyOneProcessGetsIt) {
         ::close(start[1]);
         ::close(finish[1]);
         char c = 0;
-        (void)!::read(start[0], &c, 1);  // until the parent closes its end
+        (void)!::read(start[0], &c, 1);  // waits until the parent closes its end
         std::unique_ptr<RunDirectory> held;
         const std::string error =
             error_of([&] { held = std::make_unique<RunDirectory>(run, true, false); });
@@ -159,11 +161,12 @@ TEST(RunLock, ExactlyOneProcessGetsIt) {
     for (const int file : {start[0], result[0], result[1], finish[0]}) {
       ::close(file);
     }
-    const RunDirectory next(run, true, false);  // the owner ended without giving it back
+    const RunDirectory next(run, true, false);  // the owner ended without releasing it
     EXPECT_EQ(names_in(run), Names{"lock"}) << round;
   }
 }
 
+// Between any two calls of a process that takes the lock, another one tries to take it.
 TEST(RunLock, ExactlyOneGetsItInAnyOrder) {
   for (const bool stale : {false, true}) {
     bool inside = true;
@@ -217,7 +220,7 @@ TEST(RunLock, AForkedChildLeavesItToTheParent) {
   const TemporaryDirectory directory;
   auto held = std::make_unique<RunDirectory>(directory.path(), false, false);
   EXPECT_TRUE(run_child([&] {
-    ::alarm(20);  // if it waits for the thread of the parent
+    ::alarm(20);  // in case it waits for the parent's thread
     const std::string error = error_of([&] { held->check_held(); });
     held.reset();
     ::_exit(error.find("forked") != std::string::npos ? 0 : 1);
@@ -243,6 +246,7 @@ TEST(RunLock, WithoutAThreadItIsGivenBack) {
   EXPECT_TRUE(names_in(directory.path()).empty());
 }
 
+// A network file system took the name but lost the answer: asked again it says EEXIST.
 TEST(RunLock, ANameThatIsItsOwnIsNoOtherOwners) {
   struct Repeating : FaultyFileSystem {
     Repeating() : FaultyFileSystem(file_system(), {}) {}

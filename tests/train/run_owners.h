@@ -1,4 +1,4 @@
-// Locks of run directories, and their owners, for tests.
+// Makes locks of run directories, and their owners, for tests.
 #pragma once
 #include <binade/train/run_directory.h>
 #include <binade/train/run_lock_internal.h>
@@ -36,7 +36,7 @@ inline void set_age(const std::string& path, double seconds) {
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
 }
 
-// A process that has ended; its number belongs to nobody for now.
+// The number of a process that has ended; for now nobody has it.
 inline pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -46,7 +46,7 @@ inline pid_t dead_process() {
   return child;
 }
 
-// A lock of this process, with changes.
+// A lock of this process with changes.
 inline RunOwner owner_with(const std::function<void(RunOwner&)>& change) {
   RunOwner owner = this_process();
   owner.token = "00000000000000aa";

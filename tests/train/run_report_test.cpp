@@ -1,4 +1,4 @@
-// Reads the records of a run again: run.json, timeline.jsonl, the page, differences.
+// Reads the records of a run: run.json, timeline.jsonl, the page, differences.
 #include <binade/core/device/memory.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/observe/warning.h>
@@ -42,7 +42,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Nothing that a browser would fetch, and no markup of the data.
+// The page must contain nothing that a browser would fetch, and no markup from the data.
 void expect_safe(const std::string& page) {
   for (const char* outside : {"http:", "https:", "src=", "<link", "url(", "@import", "<img"}) {
     EXPECT_FALSE(has(page, outside)) << outside;
@@ -78,7 +78,7 @@ TEST(RunReport, DownsamplingKeepsExtremesEndsAndWhatIsNotFinite) {
   EXPECT_TRUE(std::is_sorted(small.step.begin(), small.step.end()));
   EXPECT_TRUE(std::any_of(small.value.begin(), small.value.end(),
                           [](double v) { return !std::isfinite(v); }));
-  EXPECT_EQ(downsampled(ramp(100), 300).step.size(), 100U);  // short ones stay
+  EXPECT_EQ(downsampled(ramp(100), 300).step.size(), 100U);  // short curves are kept
 }
 
 TEST(RunReport, MillionsOfStepsAndManyRunsFitIntoFiveMegabytes) {
@@ -97,7 +97,7 @@ TEST(RunReport, MillionsOfStepsAndManyRunsFitIntoFiveMegabytes) {
   EXPECT_TRUE(has(error_of([&] { report_page(many); }), "expected 1 to 24"));
 }
 
-// Ticks of such axes are further apart than doubles, or as far as a double can be.
+// On such axes the ticks are further apart than doubles can represent, or just as far.
 TEST(RunReport, HugeNumbersAreDrawn) {
   const std::vector<double> cases[] = {
       {1e20, 1e20}, {-1e308, 1e308}, {1e17, 1e17 + 16}, {0, 5e-324}};
@@ -110,7 +110,7 @@ TEST(RunReport, HugeNumbersAreDrawn) {
   }
 }
 
-// Two steps of 2 ms, each with one op of 1.5 ms.
+// A trace of two steps of 2 ms, each with one op of 1.5 ms.
 Trace trace_with(const std::string& op) {
   Trace trace;
   trace.lanes = {{"main", false}};
@@ -157,13 +157,13 @@ TEST(RunReport, BrokenLinesNaNAndMarkupAreReadAndEscaped) {
   ASSERT_EQ(loss.value.size(), 3U);
   EXPECT_TRUE(std::isnan(loss.value[1]));
   EXPECT_EQ(record.epochs.at("validation_loss").last(), 3);
-  ASSERT_EQ(record.ops.size(), 2U);  // and what is outside of it
+  ASSERT_EQ(record.ops.size(), 2U);  // the op, and the time outside of ops
   EXPECT_EQ(record.ops[0].name, "conv2d <b>evil");
   EXPECT_EQ(record.ops[0].calls, 1);
   EXPECT_DOUBLE_EQ(record.ops[0].milliseconds, 1.5);
   EXPECT_EQ(record.traced_steps, 2);
   EXPECT_DOUBLE_EQ(record.step_milliseconds, 2);
-  ASSERT_EQ(record.notes.size(), 2U);  // metrics, lens
+  ASSERT_EQ(record.notes.size(), 2U);  // for metrics and for the lens
   EXPECT_TRUE(has(record.notes[0], "2 lines of 7")) << record.notes[0];
   ASSERT_EQ(record.checkpoints.size(), 1U);
   EXPECT_NE(record.checkpoints[0].note, "");
@@ -224,7 +224,7 @@ TEST(RunReport, ATrainerWritesItsRecordAndPage) {
   }
 }
 
-// A window that ends within the run, and one that finish_profile() ends after it.
+// Covers a window that ends within the run, and one that finish_profile() ends after it.
 TEST(RunReport, ATracedRunShowsItsSlowestOps) {
   for (const char* window : {"1,1,5", "1,1,500"}) {
     const TemporaryDirectory folder;
@@ -245,7 +245,7 @@ TEST(RunReport, ATracedRunShowsItsSlowestOps) {
       EXPECT_TRUE(has(page, part)) << window << ": " << part;
     }
   }
-  finish_profile(nullptr, "");  // without a profiler
+  finish_profile(nullptr, "");  // when there is no profiler
 }
 
 TEST(RunReport, AFailedRunSaysWhyAndAResumedOneGoesOn) {
@@ -294,7 +294,7 @@ TEST(OutOfMemory, SaysWhoHeldWhatAndWhichBatchFits) {
   EXPECT_TRUE(has(error, "by forecast a batch of ")) << error;
 }
 
-// Keeps what a step made, with its graph.
+// Keeps the loss of each step with its graph.
 TEST(OutOfMemory, AKeptGraphIsNamedBeforeTheMemoryIsGone) {
   struct Wide : nn::Module {
     nn::Linear first{*this, "first", {.in = toy::kInputs, .out = 40'000}};
@@ -310,7 +310,7 @@ TEST(OutOfMemory, AKeptGraphIsNamedBeforeTheMemoryIsGone) {
   options.patience = 0;
   options.step = [&kept](nn::Module& net, const data::Batch& batch) {
     const Tensor loss = mse_loss(net(batch["x"]), batch["y"]);
-    kept.push_back(mse_loss(net(batch["x"]), batch["y"]));  // no backward frees this one
+    kept.push_back(mse_loss(net(batch["x"]), batch["y"]));  // no backward frees this graph
     return loss;
   };
   toy::ToyRun run(options, model, nullptr);
@@ -318,7 +318,7 @@ TEST(OutOfMemory, AKeptGraphIsNamedBeforeTheMemoryIsGone) {
   set_warning_handler(before);
   EXPECT_TRUE(has(warnings, "trainer: memory grows, ")) << warnings;
   EXPECT_TRUE(has(warnings, "more after each step")) << warnings;
-  // relu() is called in the forward of the root, whose path is empty.
+  // relu() is called in the forward of the root module, whose path is empty.
   EXPECT_TRUE(has(warnings, "outside of modules: ")) << warnings;
 }
 

@@ -1,5 +1,5 @@
-// The memory that a training step of the MNIST net saves for backward: f16 about halves it,
-// evaluation saves nothing.
+// Measures the memory that a training step of the MNIST net saves for backward: f16 about halves
+// it, and evaluation saves nothing.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -32,7 +32,7 @@ TEST(SavedBytesTest, MixedStepKeepsAtMostFiftyFivePercent) {
   const double share = static_cast<double>(mixed) / static_cast<double>(full);
   std::printf("saved for backward: f32 %lld bytes, mixed f16 %lld bytes, %.3f of it\n",
               static_cast<long long>(full), static_cast<long long>(mixed), share);
-  // At least the inputs of the three convolutions.
+  // At least the inputs of the three convolutions are saved.
   EXPECT_GE(full, kBatch * (784 + 32 * 196 + 64 * 49) * 4);
   EXPECT_LE(share, 0.55);
 }

@@ -1,4 +1,4 @@
-// A run of the Trainer with validation losses and gradients chosen by the test.
+// A Trainer run whose validation losses and gradients are chosen by the test.
 #pragma once
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
@@ -16,7 +16,7 @@ namespace binade::train::test {
 
 using Losses = std::vector<double>;
 
-// Pictures of 1 x 4 pixels; the pixel of the label is lit, at every third index the next one.
+// Pictures of 1 x 4 pixels. The label's pixel is lit; at every third index, the next one is.
 class LitPixels : public data::Dataset {
  public:
   explicit LitPixels(int64_t size) : size_(size) {}
@@ -35,8 +35,8 @@ class LitPixels : public data::Dataset {
   int64_t size_;
 };
 
-// The n-th evaluation gives the n-th scripted loss for label 0; without a script the pixels are
-// logits.
+// The n-th evaluation gives the n-th scripted loss for label 0. Without a script, the pixels are
+// the logits.
 class ScriptedModel : public nn::Module {
  public:
   explicit ScriptedModel(Losses script = {})
@@ -63,7 +63,7 @@ class ScriptedModel : public nn::Module {
   size_t evaluations_ = 0;
 };
 
-// The gradient of every weight is 1; the buffer counts the calls. In validation the script counts.
+// The gradient of every weight is 1, and the buffer counts the calls. Validation uses the script.
 inline TrainingStep unit_step(ScriptedModel& model) {
   return [&model](nn::Module& net, const data::Batch& batch) {
     if (!net.is_training()) {
@@ -77,7 +77,7 @@ inline TrainingStep unit_step(ScriptedModel& model) {
   };
 }
 
-// Texts of the warnings while it exists.
+// Collects the texts of warnings during its lifetime.
 class Warnings {
  public:
   Warnings()
@@ -103,7 +103,7 @@ struct ScriptedRun {
     return options;
   }
   void fit() { trainer.fit(train, &validation); }
-  // The epoch whose parameters and buffers the model has, or -1.
+  // The epoch to which the model's parameters and buffers belong, or -1.
   int64_t epoch_of_weights() const {
     const double steps = model.counter.item();
     for (int i = 0; i < 4; ++i) {

@@ -1,6 +1,6 @@
-// Long runs and many objects must not grow, wrap a counter, or leave threads and files
-// behind (the tests S1, S3 and S5). BINADE_SOAK_STEPS sets the number of steps and objects; the
-// ctest train_soak_long takes 200,000.
+// Long runs and many objects must not grow, wrap a counter, or leave threads and files behind (the
+// tests S1, S3 and S5). BINADE_SOAK_STEPS sets the number of steps and objects; the ctest
+// train_soak_long uses 200,000.
 #include <binade/binade.h>
 #include <binade/data/permutation.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ int64_t entries(const char* folder) {
   return std::distance(Iterator(folder), Iterator());
 }
 int64_t open_files() { return entries("/proc/self/fd"); }
-// A joined thread is listed until the system has removed it: the fewest of some looks.
+// A joined thread stays listed until the system removes it, so the least of several counts is used.
 int64_t running_threads() {
   int64_t fewest = entries("/proc/self/task");
   for (int i = 0; i < 20; ++i) {
@@ -40,7 +40,7 @@ int64_t running_threads() {
   return fewest;
 }
 
-// 0 under a sanitizer that holds freed memory back.
+// Returns 0 under a sanitizer that keeps freed memory.
 int64_t resident_bytes() {
   if (testing::kAddressSanitizer || testing::kThreadSanitizer) {
     return 0;
@@ -83,7 +83,7 @@ class Soak {
     train::save_model(file_, model_);
   }
 
-  // The time that 99% of the steps of a part stay below; empties the list.
+  // Returns the 99th percentile of the step times so far, and empties the list.
   double take_p99() {
     const auto at = seconds_.begin() + static_cast<ptrdiff_t>(seconds_.size() * 99 / 100);
     std::nth_element(seconds_.begin(), at, seconds_.end());
@@ -119,14 +119,14 @@ TEST(S1, soak_neither_grows_nor_leaves_anything_behind) {
     ASSERT_EQ(running_threads(), threads) << "after " << done << " steps";
   }
   const int64_t grown = resident_bytes() - before;
-  // 1 MiB per 10,000 steps, and 2 MiB for what a short run has not yet touched.
+  // Allows 1 MiB per 10,000 steps, plus 2 MiB that a short run has not yet touched.
   EXPECT_LE(grown, (done / 10'000 << 20) + (2 << 20)) << "in " << done << " steps";
   std::printf("%lld steps: %lld bytes grown, p99 of a step %.3f ms, %.3f ms at the end\n",
               static_cast<long long>(done), static_cast<long long>(grown), 1e3 * first,
               1e3 * soak.take_p99());
 }
 
-// Positions, samples and random numbers beyond 2^31 and 2^32 are as good as the first ones.
+// Positions, samples and random numbers beyond 2^31 and 2^32 work like the first ones.
 TEST(S3, counters_do_not_wrap) {
   const int64_t size = (int64_t(1) << 33) + 7;
   const data::test::FakeDataset dataset(size, 1, 1);

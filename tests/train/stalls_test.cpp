@@ -1,4 +1,4 @@
-// The stall adviser on traces that a test writes: each planted bottleneck is named first.
+// Runs the stall adviser on traces written by tests: it must name each planted bottleneck first.
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profile/trace_rows_internal.h>
 #include <gtest/gtest.h>
@@ -14,16 +14,16 @@ namespace {
 
 using Kind = TimelineEvent::Kind;
 
-// Twenty steps, of which each begins where the one before ended; milliseconds.
+// Twenty steps, each beginning where the one before ended; times in milliseconds.
 struct Script {
   double wait = 0.1, forward = 4, backward = 8, optimizer = 1, reduction = 0;
   int workers = 2;
-  double decode = 5;  // of the workers together, per step
+  double decode = 5;  // of all workers together, per step
   double read = 0.2;
   int ops = 20;  // per step
   double leak = 0, nodes = 0;
   double cpu = 0;         // processor time of all threads, per step
-  TraceEvent extra = {};  // in each forward, at its begin
+  TraceEvent extra = {};  // at the start of each forward
   int rank = 0;
 };
 
@@ -60,7 +60,7 @@ class Writer {
   }
   void ops(const std::string& phase, double begin, double milliseconds) {
     const int count = script_.ops / 2;
-    const double cheap = milliseconds / count / 4;  // half of the ops; the others take the rest
+    const double cheap = milliseconds / count / 4;  // for half of the ops; the others take the rest
     double at = begin;
     for (int i = 0; i < count; ++i) {
       const double time =
@@ -161,7 +161,7 @@ TEST(Stalls, NothingIsToldOfAStepThatComputes) {
 }
 
 TEST(Stalls, TooFewWorkers) {
-  // One worker needs 26 ms per batch, the step 13: two workers hide it all.
+  // One worker needs 26 ms per batch and a step takes 13 ms: two workers hide all of it.
   const StallReport report = report_of({.wait = 13, .workers = 1, .decode = 25.8});
   ASSERT_FALSE(report.advice.empty());
   const Advice& advice = report.advice[0];
@@ -171,18 +171,18 @@ TEST(Stalls, TooFewWorkers) {
   EXPECT_NEAR(advice.gain, 1, 0.01);
   EXPECT_NE(advice.sentence.find("workers 1 -> 2: predicted +100%"), std::string::npos)
       << advice.sentence;
-  // Without workers the loader's time is the step's own.
+  // Without workers the loading time belongs to the step.
   EXPECT_EQ(first_cause({.workers = 0, .decode = 10}), "workers");
 }
 
-// One worker needs 26 ms per batch and the step 13, but the four cores have no time for more.
+// One worker needs 26 ms per batch and a step takes 13 ms, but the four cores are busy.
 TEST(Stalls, BusyCoresLeaveNothingToMoreWorkers) {
   const StallReport busy = report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 104.4});
   ASSERT_FALSE(busy.advice.empty());
   EXPECT_EQ(busy.advice[0].cause, "decode");
   EXPECT_NEAR(busy.advice[0].gain, 26.0 / ((104.4 - 12.9) / 4) - 1, 0.01);
   EXPECT_NE(busy.advice[0].sentence.find("every core is busy"), std::string::npos);
-  // With half of the cores free a second worker has its whole gain, with less a part of it.
+  // If half of the cores are idle, a second worker has its full gain; if fewer are, a part of it.
   EXPECT_NEAR(report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 52}).advice[0].gain, 1,
               0.01);
   const StallReport part = report_of({.wait = 13, .workers = 1, .decode = 25.8, .cpu = 80});
@@ -222,7 +222,7 @@ TEST(Stalls, ACopyFromPageableMemory) {
 }
 
 TEST(Stalls, ATinyBatch) {
-  // Every op takes the same small time, and the update takes a third of the step.
+  // Every op takes the same short time, and the update takes a third of the step.
   const StallReport report = report_of({.wait = 0.001,
                                         .forward = 0.2,
                                         .backward = 0.4,

@@ -16,7 +16,7 @@ TEST(StopSignal, NotesTheFirstAndGivesTheHandlersBack) {
     {
       const StopSignal inner(true), off(false);
       std::raise(SIGTERM);
-      std::raise(SIGINT);  // at once after it: may be the same one
+      std::raise(SIGINT);  // so soon that it may be the same signal
       EXPECT_EQ(inner.noted(), SIGTERM);
       EXPECT_EQ(off.noted(), 0);
     }

@@ -1,5 +1,5 @@
-// Options and parts that would have no effect, or one on another object than the user means: each
-// is one error before the first step.
+// Options and parts that would have no effect, or affect another object than the user means, give
+// one error before the first step.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/optim/schedule.h>
@@ -65,8 +65,8 @@ TEST(StrictOptions, APhaseThatWouldNeverTakePart) {
   EXPECT_EQ(fit(5, {.max_steps = 5}), 5);
 }
 
-// The lens and the shadow look at the first step, so an interval of more steps than the run has is
-// one look.
+// The lens and the shadow look at the first step, so an interval longer than the run means one
+// look.
 TEST(StrictOptions, ARunShorterThanTheIntervalHasOneLook) {
   const testing::TemporaryDirectory folder;
   const std::string run = folder / "run";

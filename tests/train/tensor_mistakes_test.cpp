@@ -1,4 +1,4 @@
-// The commonest mistakes of a newcomer with shapes, dtypes, devices and options (mistakes.h).
+// Common mistakes of beginners with shapes, dtypes, devices and options (mistakes.h).
 #include <tests/train/mistakes.h>
 
 namespace mistakes::tensor_mistakes_test {
@@ -204,7 +204,7 @@ Mistakes dtypes() {
   };
 }
 
-// The compiler warns of options that are missing, if it is asked to.
+// The compiler can warn about missing options, but here they are left out on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 Mistakes options() {
@@ -260,7 +260,7 @@ Mistakes options() {
 }
 #pragma GCC diagnostic pop
 
-// A device beside the CPU, in builds that have the emulated one.
+// Mistakes with a second device, in builds that have the emulated one.
 Mistakes devices() {
   try {
     Device::parse("emulated");

@@ -1,4 +1,4 @@
-// A model that another library trained on MNIST, from its safetensors file: y = W2 leaky(W1 x).
+// Reads a model that another library trained on MNIST from safetensors: y = W2 leaky(W1 x).
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/idx.h>

@@ -1,4 +1,4 @@
-// The Trainer and the disk: the lines of metrics.jsonl, and a run without a directory.
+// Tests the Trainer's files: the lines of metrics.jsonl, and a run without a directory.
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/nn/linear.h>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using binade::testing::TemporaryDirectory;
 using test::LitPixels, test::ScriptedModel, test::ScriptedRun, test::Warnings;
 
-// An empty directory, the current one while it exists.
+// Makes an empty directory and changes to it for its lifetime.
 class TrainerFileTest : public ::testing::Test {
  protected:
   TrainerFileTest()
@@ -50,7 +50,7 @@ class TrainerFileTest : public ::testing::Test {
     }
     return lines;
   }
-  // "name=value" of every field of a flat JSON object, in order.
+  // Returns "name=value" for every field of a flat JSON object, in order.
   static std::vector<std::string> fields_of(const std::string& line) {
     const std::regex field("\"(\\w+)\":(\"[^\"]*\"|[^,}]+)");
     std::vector<std::string> fields;
@@ -68,7 +68,7 @@ class TrainerFileTest : public ::testing::Test {
 
 TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   fs::create_directory("run");
-  // The third loss belongs to the test.
+  // The third loss is that of the test data.
   ScriptedRun run(
       {std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
       {.epochs = 2, .run = "run", .on_nan = OnNan::ignore, .notes = {{"augment", "crop"}}});
@@ -96,7 +96,7 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   EXPECT_NE(hashes[0][1].str(), hashes[1][1].str());
 }
 
-// A linear layer over pixels, in a precision.
+// A linear layer over pixels, with a given precision.
 class Pixels : public nn::Module {
  public:
   explicit Pixels(const Precision& precision) {
@@ -107,7 +107,7 @@ class Pixels : public nn::Module {
   nn::Linear fc{{.in = 4, .out = 4}};
 };
 
-// The additional fields of a classifier's line; the precision is the model's.
+// The additional fields in a classifier's line; the precision is the model's.
 TEST_F(TrainerFileTest, AccuracyAndPrecisionOfAClassifier) {
   const std::pair<Precision, const char*> cases[] = {{Precision::full(), "fp32"},
                                                      {Precision::mixed(DType::bf16), "bf16"},
@@ -190,7 +190,7 @@ TEST_F(TrainerFileTest, RefusesBadOptions) {
   EXPECT_TRUE(fs::is_empty("."));
 }
 
-// After the end of fit() too, a run writes only as long as it has the lock.
+// Even after fit() has ended, a run writes only while it holds the lock.
 TEST_F(TrainerFileTest, ResultsAreNotWrittenAfterALoss) {
   ScriptedRun run({}, {.epochs = 1, .run = "run"});
   run.trainer.fit(run.train);
@@ -205,8 +205,8 @@ TEST_F(TrainerFileTest, ResultsAreNotWrittenAfterALoss) {
             std::string::npos);
 }
 
-// A fresh run in the directory of an old one: its first checkpoint would be older than those there,
-// retention would delete it, and a resume would bring the old weights back.
+// A new run in the directory of an old one: its first checkpoint would be older than those there
+// and would be deleted, and a resume would load the old weights.
 TEST_F(TrainerFileTest, AFreshRunInAUsedDirectoryIsRefused) {
   ScriptedRun old({}, {.epochs = 5, .run = "run"});
   old.trainer.fit(old.train);
@@ -301,7 +301,7 @@ TEST(ResumedRun, APlateauContinues) {
 
 // data --------------------------------------------------------------------------------------------
 
-// Pictures in an order, with labels.
+// Pictures in a given order, with labels.
 class Listed : public data::test::FakeDataset {
  public:
   Listed(std::vector<int64_t> names, std::vector<int64_t> labels)

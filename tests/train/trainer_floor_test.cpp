@@ -1,5 +1,5 @@
-// A model whose activations overflow f16, in the Trainer, under each policy for an overflow at the
-// floor of the loss scale.
+// A model whose activations overflow f16 runs in the Trainer under each policy for an overflow at
+// the floor of the loss scale.
 #include <binade/binade.h>
 #include <binade/core/observe/warning.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ namespace binade::train::trainer_floor_test {
 namespace {
 
 constexpr int64_t kSamples = 40, kBatch = 8, kBatches = kSamples / kBatch;
-// From 4 to the floor of 1 in two steps; the third overflow is at the floor.
+// The scale falls from 4 to the floor of 1 in two steps; the third overflow is at the floor.
 constexpr int64_t kBackoffs = 2;
 
-// Between the layers values are multiplied by 10^6 times themselves: infinite in f16, fine in f32.
+// Between the layers, values are multiplied by 10^6: infinite in f16, finite in f32.
 class SteepModel : public nn::Module {
  public:
   SteepModel() : first({.in = 48, .out = 16}), second({.in = 16, .out = 10}) {
@@ -65,7 +65,7 @@ struct SteepRun {
   std::optional<optim::LossScaler> scaler;
 };
 
-// The weights of an f32 run that skips the first steps.
+// Returns the weights of an f32 run that skips the first steps.
 std::vector<double> weights_in_f32(int64_t epochs, int64_t left_out) {
   SteepRun run(optim::AtFloor::error, Precision::full());
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -79,7 +79,7 @@ std::vector<double> weights_in_f32(int64_t epochs, int64_t left_out) {
   return run.weights();
 }
 
-// The sample numbers of a batch, as the error lists them.
+// Returns the sample numbers of a batch as the error lists them.
 std::string samples_of(int64_t first, int64_t count) {
   SteepRun run(optim::AtFloor::error);
   std::string list;
@@ -104,7 +104,7 @@ TEST(TrainerAtTheFloor, AnErrorNamesTensorLayerCauseAndSamples) {
       FAIL() << "no error";
     } catch (const optim::OverflowAtFloor& error) {
       const std::string message = error.what();
-      // Two micro-batches: 3 steps an epoch, the third of one micro-batch.
+      // With two micro-batches an epoch has 3 steps, the last with one micro-batch.
       const std::string samples = samples_of(kBackoffs * accumulate, accumulate);
       for (const std::string& part :
            {std::string("first.weight"), std::string("(layer first)"),
@@ -156,8 +156,8 @@ TEST(TrainerAtTheFloor, ClippingAppliesFiniteSteps) {
   }
 }
 
-// On the CPU the step after the first overflow at the floor is in f32; with a device the host asks
-// at the end of the epoch.
+// On the CPU the step after the first overflow at the floor is in f32; on a device the host asks at
+// the end of the epoch.
 int64_t steps_in_f16() { return kernels::test_device().is_cpu() ? kBackoffs + 1 : kBatches; }
 
 TEST(TrainerAtTheFloor, GoesOnInFullPrecision) {
@@ -177,7 +177,7 @@ TEST(TrainerAtTheFloor, GoesOnInFullPrecision) {
     for (const Parameter& parameter : run.model->parameters()) {
       EXPECT_EQ(parameter.value.dtype(), DType::f32);
     }
-    const bool on_cpu = kernels::test_device().is_cpu();  // where the cause is named, too
+    const bool on_cpu = kernels::test_device().is_cpu();  // there, the cause is named, too
     ASSERT_EQ(warnings.size(), on_cpu ? 2U : 1U);
     if (on_cpu) {
       EXPECT_NE(warnings[0].find("cause: forward overflow"), std::string::npos) << warnings[0];

@@ -1,6 +1,6 @@
-// Resuming: a run that died anywhere ends as one that did not, every item of its state counts, and
-// what cannot be resumed is refused by name. BINADE_LONG in the environment asks for the long
-// forms.
+// Tests resuming: a run that died at any point ends like one that did not, every item of its state
+// matters, and what cannot be resumed is rejected by name. If BINADE_LONG is set, the long forms
+// run.
 #include <binade/core/io/crc32c.h>
 #include <binade/core/precision/simulated_formats.h>
 #include <binade/nn/format_histories.h>
@@ -58,7 +58,7 @@ TEST(Resume, DyingAtAnyBatchChangesNothing) {
   EXPECT_EQ(at, 3 * (6 + 2) + 1);
 }
 
-// In its long form 240 steps, with more than 100 deaths.
+// The long form has 240 steps and more than 100 deaths.
 TEST(Resume, DyingAgainAndAgainChangesNothing) {
   const RunSetup setup{.epochs = is_long() ? 80 : 6, .every = 2};
   const std::string expected = uninterrupted(setup);
@@ -87,7 +87,7 @@ RunSetup with_delayed_scales() {
                                      .gradients = format_scheme("e5m2/delayed=4")})};
 }
 
-// Delayed scales remember earlier steps, and evaluations do not count.
+// Delayed scales depend on earlier steps; evaluations do not change them.
 TEST(Resume, DelayedScalesGoOnBitForBit) {
   const RunSetup setup = with_delayed_scales();
   const std::string expected = uninterrupted(setup);
@@ -105,7 +105,7 @@ TEST(Resume, DelayedScalesGoOnBitForBit) {
   }
 }
 
-// Changes a checkpoint and makes its checksums right again.
+// Changes a checkpoint and updates its checksums.
 void forge(const std::string& path, const std::function<void(Manifest&)>& change) {
   Manifest manifest = read_manifest(path, file_system());
   change(manifest);
@@ -121,7 +121,7 @@ std::string newest(const std::string& run) {
   return store.newest_verified()->path;
 }
 
-// A checkpoint of a version that did not save them is taken: the histories begin anew.
+// A checkpoint from a version that did not save them is accepted: the histories start empty.
 TEST(Resume, ACheckpointWithoutDelayedScalesIsTaken) {
   const RunSetup setup = with_delayed_scales();
   const std::string expected = uninterrupted(setup);
@@ -140,13 +140,13 @@ TEST(Resume, ACheckpointWithoutDelayedScalesIsTaken) {
   EXPECT_TRUE(resumed.trainer->resumed());
   EXPECT_TRUE(nn::format_histories(*resumed.model).empty());
   EXPECT_TRUE(resumed.fit());
-  EXPECT_NE(record_of(run, resumed), expected);  // so they count
+  EXPECT_NE(record_of(run, resumed), expected);  // so the histories matter
   const TemporaryDirectory plain;
   FullRun(plain / "run", false, {}).fit(4);
   EXPECT_TRUE(read_manifest(newest(plain / "run"), file_system()).features.empty());
 }
 
-// How a run with one item of its state changed ends.
+// Returns the end of a run after one item of its state was changed.
 std::string end_with(const std::string& stopped, const std::function<void(const std::string&)>& f) {
   const TemporaryDirectory directory;
   fs::copy(stopped, directory / "run", fs::copy_options::recursive);
@@ -167,8 +167,8 @@ TEST(Resume, EveryItemOfTheStateCounts) {
   FullRun(stopped, false, {}).fit(6 + 2 + 3);
   const Manifest manifest = read_manifest(newest(stopped), file_system());
   EXPECT_EQ(end_with(stopped, [](const std::string&) {}), expected);
-  // The schedule sets the rate; best_epoch and finished are for other cases; the scaler's own count
-  // is for its report; its overflows count with a hysteresis above 1 (optim/scaler_state_test.cpp).
+  // The schedule sets the rate; best_epoch and bad_looks matter elsewhere; the scaler's own counts
+  // are for reports, and overflows matter with a hysteresis above 1 (optim/scaler_state_test.cpp).
   const std::set<std::string> without_effect{"optimizer.lr.0", "best_epoch", "bad_looks",
                                              "scaler.skipped_steps", "scaler.overflows"};
   int items = 0;
@@ -200,7 +200,7 @@ TEST(Resume, EveryItemOfTheStateCounts) {
         save_tensors(path + "/" + file, changed);
         forge(path, [](Manifest&) {});
       });
-      // A weight that has a master takes its value.
+      // A changed weight without effect must have a master, whose value it takes.
       EXPECT_TRUE(result != expected || masters.contains("master." + tensors[i].first));
       ++items;
     }
@@ -211,7 +211,7 @@ TEST(Resume, EveryItemOfTheStateCounts) {
 TEST(Resume, ALoadThatFailsChangesNothing) {
   const TemporaryDirectory directory;
   FullRun(directory / "run", false, {}).fit(11);
-  const auto damage = [&](const std::string& path) {  // a moment too few
+  const auto damage = [&](const std::string& path) {  // one moment is missing
     NamedTensors tensors = load_tensors(path + "/optimizer.safetensors");
     tensors.pop_back();
     save_tensors(path + "/optimizer.safetensors", tensors);
@@ -237,7 +237,7 @@ TEST(Resume, ALoadThatFailsChangesNothing) {
   EXPECT_EQ(state(), before);
 }
 
-// Numbers that would overflow are refused, and so are those that are no counts.
+// Numbers that would overflow are rejected, and so are invalid counts.
 TEST(Resume, ImpossibleNumbersAreRefused) {
   const TemporaryDirectory directory;
   FullRun(directory / "run", false, {}).fit(11);
@@ -287,7 +287,7 @@ TEST(Resume, WithoutAGoodCheckpointNothingIsTouched) {
   EXPECT_EQ(tree(run), before);
 }
 
-// Bits anywhere in a run directory, also in metrics, a dead owner's lock and leftovers.
+// Flips bits anywhere in a run directory, also in metrics, a dead owner's lock and leftovers.
 TEST(Resume, AfterRandomFlips) {
   const TemporaryDirectory directory;
   const std::string stopped = directory / "stopped", expected = uninterrupted({});
@@ -360,7 +360,7 @@ TEST(Resume, TheBestServesIfTheNewerOnesAreDamaged) {
   const int64_t epoch = resumed.trainer->epoch();
   EXPECT_TRUE(resumed.fit());
   EXPECT_EQ(record_of(run, resumed), expected);
-  const bool cut = epoch < 2;  // the best was the first epoch: the second one's line came again
+  const bool cut = epoch < 2;  // the best was epoch 1, so epoch 2 ran again
   EXPECT_EQ(fs::exists(run + "/metrics.jsonl.cut"), cut);
 }
 

@@ -1,4 +1,4 @@
-// The Trainer in memory: early stopping and best weights on scripted validation losses,
+// Tests the Trainer in memory: early stopping and best weights for scripted validation losses,
 // accumulation, clipping, evaluation, prediction.
 #include <binade/nn/linear.h>
 
@@ -20,7 +20,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 struct EarlyStop {
   const char* what;
   Losses losses;
-  int64_t patience, epochs, best;  // how many epochs ran, and which was the best
+  int64_t patience, epochs, best;  // expected number of epochs, and the best one
 };
 
 TEST(TrainerTest, StopsEarlyAndRestoresTheBestEpoch) {
@@ -98,7 +98,7 @@ double largest_difference(const LinearRun& a, const LinearRun& b) {
 }
 
 TEST(TrainerTest, SixteenMicroBatchesOfEightAreABatchOf128) {
-  // 256: full windows only. 300: the last one has five micro-batches of 8 and one of 4.
+  // 256 gives full windows; with 300 the last window has five micro-batches of 8 and one of 4.
   for (int64_t samples : {256, 300}) {
     SCOPED_TRACE(samples);
     for (const std::optional<double> clip : {std::optional<double>(), std::optional(0.1)}) {
@@ -116,7 +116,7 @@ TEST(TrainerTest, SixteenMicroBatchesOfEightAreABatchOf128) {
 struct ClippedStep {
   std::optional<double> clip_norm;
   int64_t accumulate;
-  double expected;  // what one step of size 1 takes off each of the four weights
+  double expected;  // change of each of the four weights in a step of size 1
 };
 
 TEST(TrainerTest, ClippingBoundsTheNormOfTheTrueGradient) {
@@ -174,7 +174,7 @@ TEST(TrainerTest, WithoutValidationAPlateauGetsTheTrainingLoss) {
   const LitPixels pictures(1);
   data::Loader train(pictures, {.batch = 1, .workers = 0});
   trainer.fit(train);
-  EXPECT_NEAR(plateau.best(), -8, 1e-6);  // 0, then 4 less in every epoch
+  EXPECT_NEAR(plateau.best(), -8, 1e-6);  // starts at 0 and falls by 4 per epoch
 }
 
 TEST(TrainerTest, ValidationIsTheMeanOverSamples) {

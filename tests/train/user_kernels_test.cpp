@@ -1,5 +1,5 @@
-// Kernels of users in the place of ours: every function of user_kernel.h against Binade's own
-// (which the comparison of the first calls does), a training, and everything that can be wrong.
+// Tests users' kernels in place of ours: every function of user_kernel.h against Binade's own (by
+// the comparison of the first calls), a training, and every kind of mistake.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/kernel.h>
@@ -40,7 +40,7 @@ void expect_error(const std::function<void()>& f, const std::string& message) {
   EXPECT_NE(error_of(f).find(message), std::string::npos) << error_of(f);
 }
 
-// Gives every operation back to Binade at the end of a test.
+// Resets all operations to Binade's own at the end of a test.
 class UserKernels : public testing::Test {
  protected:
   void SetUp() override { kernels::set_user_kernel_checks(1000); }
@@ -56,12 +56,12 @@ Tensor leaf(const Dims& sizes, Device device) {
   return t.require_grad();
 }
 
-// Backward with a random gradient.
+// Runs backward with a random gradient.
 void backward_of(const Tensor& y) { sum(y * randn(y.sizes(), y.dtype(), y.device())).backward(); }
 
 struct UserCase {
   const char* kernel;
-  int64_t calls;  // of the user's object
+  int64_t calls;  // calls of the user's object
   std::function<void(Device device)> run;
 };
 
@@ -138,7 +138,7 @@ TEST_F(UserKernels, CallsThatItDoesNotComputeAreOurs) {
   const Tensor x = randn({5, 33}).to(DType::f64), narrow_x = randn({4, 6});
   const Tensor expected = softmax(x), expected_columns = softmax(narrow_x, 0);
   kernels::set_user_kernel("softmax", module_path("right"));
-  EXPECT_EQ(softmax(x).to_vector<double>(), expected.to_vector<double>());  // declined: f64
+  EXPECT_EQ(softmax(x).to_vector<double>(), expected.to_vector<double>());  // f64 is declined
   EXPECT_EQ(softmax(narrow_x, 0).to_vector<float>(), expected_columns.to_vector<float>());
   EXPECT_EQ(softmax(zeros({0, 3})).numel(), 0);
   EXPECT_EQ(kernels::user_kernel_calls("softmax"), 0);
@@ -159,7 +159,7 @@ TEST_F(UserKernels, AWrongResultNamesItsElement) {
   kernels::set_user_kernel_checks(0);
   kernels::set_user_kernel("softmax", module_path("wrong"));
   EXPECT_NO_THROW(softmax(randn({4, 5})));
-  kernels::set_user_kernel_checks(2);  // the first two, then no more
+  kernels::set_user_kernel_checks(2);  // compares the first two calls only
   kernels::set_user_kernel("softmax", module_path("right"));
   for (int i = 0; i < 4; ++i) {
     softmax(randn({4, 5}));
@@ -267,7 +267,7 @@ TEST_F(UserKernels, TheSampleTrains) {
   EXPECT_EQ(kernels::user_kernel_calls("softmax"), 60);  // forward and backward
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor odd = Tensor::from(std::vector<float>{1, float(-inf), 3, 200, 100, -5}, {2, 3});
-  EXPECT_NO_THROW(softmax(odd));  // compared with ours
+  EXPECT_NO_THROW(softmax(odd));  // it is compared with ours
   EXPECT_NO_THROW(log_softmax(odd));
 }
 
@@ -279,7 +279,7 @@ TEST_F(UserKernels, ALauncherOfTheDevice) {
   const Device device = Device::parse("emulated");
   backward_of(softmax(leaf({70, 9}, device)));
   EXPECT_EQ(kernels::user_kernel_calls("softmax"), 1);
-  softmax(randn({3, 4}));  // the CPU has none
+  softmax(randn({3, 4}));  // there is none for the CPU
   EXPECT_EQ(kernels::user_kernel_calls("softmax"), 1);
 }
 
@@ -300,7 +300,7 @@ TEST(ProviderTable, NamesOfFamiliesAndProviders) {
                "attention");
 }
 
-// The first call of a process reads the environment, so this needs a new process.
+// The environment is read at the first call of a process, so this needs a new process.
 int softmax_in_new_process() {
   for (const Device device : user_devices()) {
     try {

@@ -1,4 +1,4 @@
-// Validation of a run with the user's own step: it runs the same step, for any task.
+// A run with the user's own step validates with the same step, for any task.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
@@ -13,7 +13,7 @@ namespace {
 
 using test::LitPixels;
 
-// Regression of the position of the lit pixel.
+// Predicts the position of the lit pixel by regression.
 class Regression : public nn::Module {
  public:
   Regression() {
@@ -76,7 +76,7 @@ TEST(ValidationStep, IsTheMeanOfTheUsersLoss) {
   EXPECT_LT(evaluation.loss, 1.0);
 }
 
-// The restored weights are those with the best loss of the step, not the best cross entropy.
+// The weights with the best loss of the step are restored, not those with the best cross entropy.
 TEST(ValidationStep, ChoosesTheBestWeights) {
   test::ScriptedModel model;
   optim::SGD sgd(model.parameters(), {.lr = 1});
@@ -128,7 +128,7 @@ TEST(ValidationStep, AStepThatGivesNoLossIsAnError) {
   }
 }
 
-// The error of one epoch of training with this step; empty without one.
+// Returns the error from one epoch of training with this step; empty: the default step.
 std::string error_of_training(const TrainingStep& step) {
   const LitPixels pictures(4);
   data::Loader loader(pictures, {.batch = 4, .workers = 0});

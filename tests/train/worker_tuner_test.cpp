@@ -1,5 +1,5 @@
-// Loader threads that are chosen during a run. Samples wait so much longer than steps take that a
-// busy machine changes nothing.
+// Tests the choice of loader threads during a run. Samples wait so much longer than steps take that
+// a busy machine does not matter.
 #include <binade/binade.h>
 #include <binade/train/finders/worker_tuner.h>
 #include <binade/train/profiler.h>
@@ -29,7 +29,7 @@ struct TunedRun {
   std::vector<float> weights;
 };
 
-// Trains for some epochs; `wait` milliseconds are slept for each sample.
+// Trains for some epochs; each sample sleeps `wait` milliseconds.
 TunedRun tuned_run(int64_t epochs, int wait, int threads, bool tuned = true) {
   manual_seed(3);
   data::test::FakeDataset data(120);
@@ -69,7 +69,7 @@ TEST(WorkerTuner, GoesBackIfTheGainIsNotThere) {
   if (std::thread::hardware_concurrency() < 2) {
     GTEST_SKIP() << "one core has a worker already";
   }
-  // In the third epoch, which has more threads, every step is slow.
+  // In the third epoch, which has more threads, every sample is slow.
   data::test::FakeDataset data(120);
   std::atomic<int> slow{5};
   data.before_get = [&](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(slow)); };
@@ -130,7 +130,7 @@ TEST(WorkerPool, IsResizedFromTheNextEpochOn) {
     const std::lock_guard lock(mutex);
     EXPECT_LE(seen.size(), static_cast<size_t>(threads));
     EXPECT_EQ(loader.stats().workers, threads);
-    if (threads == 6) {  // the ring has room for all
+    if (threads == 6) {  // the ring has room for all of them
       EXPECT_GT(seen.size(), 2U);
     }
   }

@@ -1,4 +1,4 @@
-// Files of logs for tests: reading them, and a disk that becomes full.
+// Helpers for tests of logs: reading files, and a disk that becomes full.
 #pragma once
 #include <binade/core/io/file_system.h>
 
@@ -16,7 +16,7 @@ inline std::string contents(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes `room` more bytes, the last ones as a part of a write.
+// Accepts `room` more bytes; the last write may be partial.
 class FullDisk : public testing::FaultyFileSystem {
  public:
   FullDisk() : FaultyFileSystem(file_system(), {}) {}

@@ -1,5 +1,5 @@
-// TensorBoard's event files, byte by byte: framing, resume, crashes, a full disk, links. Its own
-// reader reads them in tests/system/tensorboard_test.py.
+// Tests TensorBoard's event files byte by byte: framing, resume, crashes, a full disk, links.
+// TensorBoard's own reader reads them in tests/system/tensorboard_test.py.
 #include <binade/core/io/crc32c.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/sample.h>
@@ -39,7 +39,7 @@ uint64_t masked_crc(const std::string& bytes) {
   return static_cast<uint32_t>((crc >> 15 | crc << 17) + 0xa282ead8U);
 }
 
-// The events of a file; a cut one at its end is left out, as a reader does.
+// The events of a file without an incomplete one at its end, as a reader sees them.
 std::vector<std::string> events_of(const std::string& path) {
   const std::string bytes = contents(path);
   std::vector<std::string> events;
@@ -66,7 +66,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 void write(Logger& log, int64_t step) { log.scalars({.step = step, .values = {{"loss", 0.5}}}); }
 
-// The step of an event; times take 9 bytes before it.
+// The step of an event, which follows 9 bytes of time.
 int64_t step_of(const std::string& event) {
   EXPECT_EQ(event.at(9), 0x10);
   return event.at(10);
@@ -98,7 +98,7 @@ TEST(TensorBoard, EveryStartIsANewFileBehindTheOthers) {
   const TemporaryDirectory here;
   const std::string folder = here / "tensorboard";
   fs::create_directories(folder);
-  std::ofstream(folder + "/events.out.tfevents.9999999990.host.1");  // the clock was set back
+  std::ofstream(folder + "/events.out.tfevents.9999999990.host.1");  // as after a clock change
   TensorBoard log;
   for (int64_t step : {4, 2, 7}) {
     log.start({.directory = here.path(), .resumed = true, .step = step});

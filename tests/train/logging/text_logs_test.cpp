@@ -1,4 +1,4 @@
-// Logger, JsonLines and Csv: lines, resume, crashes, a full disk, links, wrong uses.
+// Tests Logger, JsonLines and Csv: lines, resume, crashes, a full disk, links, wrong uses.
 #include <binade/core/tensor/create.h>
 #include <binade/data/sample.h>
 #include <binade/train/logging/csv.h>
@@ -27,7 +27,7 @@ using testing::TemporaryDirectory;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// A logger of the user's own, which records the calls.
+// A logger of the user that records its calls.
 class Recorder : public Logger {
  public:
   Recorder() : Logger("recorder") {}
@@ -129,7 +129,7 @@ TEST(Csv, ANameThatComesLaterBecomesAColumn) {
   log.finish();
   EXPECT_EQ(contents(here / "log.csv"),
             "step,epoch,a,note,b,c\n1,0,1,\"two\nlines, \"\"q\"\"\",,\n2,0,,,2,3\n3,0,,,,4\n");
-  // A resumed run goes on with the same columns.
+  // A resumed run continues with the same columns.
   Csv again;
   again.start({.directory = here.path(), .resumed = true, .step = 2});
   again.scalars({.step = 3, .values = {{"b", 5}, {"d", 6}}});
@@ -174,7 +174,7 @@ TEST(Csv, AForeignFileStays) {
   EXPECT_EQ(contents(here / "log.csv"), "x,y\n1,2\n");
 }
 
-// The steps in a log of lines that begin with the step or have it as a field.
+// The steps in a log whose lines begin with the step or have it as a field.
 std::vector<int64_t> steps_of(const std::string& path) {
   std::ifstream in(path);
   std::string line;
@@ -208,17 +208,17 @@ TYPED_TEST(TextLogs, AResumedRunHasEachStepOnce) {
   TypeParam log;
   log.start({.directory = here.path()});
   this->write(log, 1, 6);
-  // A crash in the middle of a line.
+  // Simulates a crash in the middle of a line.
   const std::string whole = contents(file);
   std::ofstream(file, std::ios::app) << whole.substr(whole.size() - 9, 5);
   TypeParam resumed;
   resumed.start({.directory = here.path(), .resumed = true, .step = 3});
-  EXPECT_EQ(contents(file).size(), whole.size() + 5);  // nothing is cut before the first line
+  EXPECT_EQ(contents(file).size(), whole.size() + 5);  // nothing is cut until a line is written
   this->write(resumed, 4, 8);
   EXPECT_EQ(steps_of(file), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(contents(file + ".cut").size(),
             5 + whole.size() - whole.find("\n", whole.find("3")) - 1);
-  // A return to an earlier step in the same process.
+  // Returns to an earlier step within the same process.
   resumed.start({.directory = here.path(), .resumed = true, .step = 5});
   this->write(resumed, 6, 7);
   EXPECT_EQ(steps_of(file), (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));

@@ -1,4 +1,4 @@
-// The loop of the Trainer: limits, validation, the sanity check, what is monitored, callbacks.
+// Tests the loop of the Trainer: limits, validation, the sanity check, monitoring, callbacks.
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Loop, EndsAtTheFirstLimit) {
   }
 }
 
-// Validations and the steps after which they were.
+// The steps after which validation ran.
 std::vector<int64_t> validated_steps(TrainerOptions options) {
   std::vector<int64_t> steps;
   options.callbacks = {{.validation = [&](const RunView& run) { steps.push_back(run.step); }}};
@@ -94,7 +94,7 @@ TEST(Loop, OverfitsAFewBatches) {
   EXPECT_EQ(validation.size(), 3u);
 }
 
-// With the training loader for validation the epoch goes on where it was.
+// If validation uses the training loader, the epoch continues where it was.
 TEST(Loop, ValidatingOnTheTrainingLoaderInMidEpochLosesNoBatch) {
   std::vector<int64_t> firsts;
   TrainerOptions options{.epochs = 1, .validate_every = {.steps = 2}};
@@ -244,7 +244,7 @@ TEST(Loop, MistakesAreOneErrorBeforeTheFirstStep) {
             std::string::npos);
 }
 
-// After a mistake the program is mended and starts again in the same directory.
+// After a mistake the user corrects the program and starts it again in the same directory.
 TEST(Loop, ARunThatFailedBeforeItsFirstStepLeavesNothing) {
   const TemporaryDirectory directory;
   for (const char* monitor : {"validation_los_loss", "validation_loss"}) {

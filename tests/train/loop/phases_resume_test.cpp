@@ -1,6 +1,6 @@
-// A run with everything that has a state: two phases with loss scalers and schedules of their own,
-// accumulation, an Ema, a plateau, validation every few steps, a limit of steps and a line per
-// step. It may die at any call of a step and ends as one that did not.
+// A run with all kinds of state: two phases with their own loss scalers and schedules,
+// accumulation, an Ema, a plateau, validation every few steps, a step limit and a line per step. If
+// it dies at any call of a step, it still ends like one that did not.
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(PhasesResume, DyingAtAnyBatchChangesNothing) {
     const TemporaryDirectory directory;
     EXPECT_FALSE(EverythingRun(directory / "run", false).fit(at));
     EverythingRun run(directory / "run", true, at > 1 ? 99 : 5);
-    if (!run.trainer->resumed()) {  // it begins anew, with the seed of the first
+    if (!run.trainer->resumed()) {  // it starts anew, with the first run's seed
       continue;
     }
     EXPECT_TRUE(run.fit());

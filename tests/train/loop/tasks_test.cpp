@@ -1,5 +1,5 @@
-// A regression, a VAE and a GAN through the Trainer, beside loops written by hand: weights and
-// validation are the same.
+// Compares a regression, a VAE and a GAN in the Trainer with hand-written loops: weights and
+// validation must be equal.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return largest;
 }
 
-// The mean over samples of a loss, as one writes it by hand.
+// The mean of a loss over samples, computed by hand.
 template <class Model, class Loss>
 double by_hand(Model& model, data::Loader& loader, Loss loss) {
   const NoGradGuard guard;
@@ -58,7 +58,7 @@ TrainerOptions options_of(std::vector<double>& validation) {
           }}}};
 }
 
-// One optimizer. `step` is the training of both.
+// Compares training with one optimizer; `step` trains in both ways.
 template <class Model, class Step, class Loss>
 void compare(Step step, TrainingStep validation_step, Loss loss, double& validation_difference) {
   Values trainer, hand;
@@ -72,7 +72,7 @@ void compare(Step step, TrainingStep validation_step, Loss loss, double& validat
     options.validation_step = std::move(validation_step);
     options.metrics = {};
     Trainer run({.model = model, .optimizer = adam}, options);
-    // The best weights would come back at the end.
+    // Only validations are compared: fit() ends with the best weights, not with the last ones.
     run.fit(data.train, &data.validation);
     EXPECT_EQ(run.steps(), kEpochs * ((kRows + kBatch - 1) / kBatch));
   }
@@ -99,7 +99,7 @@ TEST(Tasks, RegressionIsAsByHand) {
   };
   compare<Regression>(regression_step, nullptr, loss, d);
   EXPECT_LT(d, kTolerance);
-  // Planted: with dropout, another norm, and the mean over batches instead of samples.
+  // Planted mistakes: dropout is active, another loss, and a mean over batches instead of samples.
   const std::pair<const char*, TrainingStep> wrong[] = {
       {"in training mode",
        [](nn::Module& model, const data::Batch& batch) {

@@ -1,10 +1,9 @@
-// A regression through the Trainer, with the options of a test.
+// A regression in the Trainer, with the options of a test.
 #pragma once
 #include "tests/train/loop/toy_tasks.h"
 
 namespace binade::train::toy {
 
-// A regression; options are the test's.
 struct ToyRun {
   explicit ToyRun(TrainerOptions options, Ema* ema = nullptr)
       : ToyRun(std::move(options), model, ema) {}
@@ -26,7 +25,7 @@ struct ToyRun {
   Trainer trainer;
 };
 
-// The weight of a model that is nothing but a layer.
+// A model with a single layer, whose weight is easy to check.
 struct Counted : nn::Module {
   nn::Linear fc{*this, "fc", {.in = kInputs, .out = 1}};
   Tensor forward(const Tensor& x) override { return fc(x); }

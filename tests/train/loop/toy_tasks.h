@@ -1,4 +1,4 @@
-// Small tasks that are no classification: a regression, a VAE and a GAN, over rows of numbers.
+// Small tasks other than classification: a regression, a VAE and a GAN on rows of numbers.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -18,7 +18,7 @@ namespace binade::train::toy {
 
 inline constexpr int64_t kInputs = 3;
 
-// y = x0 - 2 x1 + 0.5 x2 + noise
+// Makes rows with y = x0 - 2 x1 + 0.5 x2 + noise.
 inline data::TensorDataset rows(int64_t count, uint64_t seed) {
   manual_seed(seed);
   const Tensor x = randn({count, kInputs});
@@ -84,7 +84,7 @@ inline Tensor discriminator_loss(Gan& gan, const data::Batch& batch) {
 inline Tensor generator_loss(Gan& gan, const data::Batch& batch) {
   return bce_of(gan.score(gan.fake(batch)), 1);
 }
-// The distance between the means of real and generated rows, which has nothing to do with scores.
+// The distance between the means of real and generated rows, which does not depend on the scores.
 inline StepOutput gan_validation(Gan& gan, const data::Batch& batch) {
   const Tensor fake = gan.fake(batch).to(DType::f32);
   return {.loss = mean(square(mean(fake, {0}) - mean(batch["x"], {0}))), .output = fake};

@@ -1,5 +1,5 @@
-// Metrics of classification: layouts, masks, ignored targets, NaN, nothing, wrong uses. Values are
-// in metric_cases_test.cpp.
+// Tests metrics of classification: layouts, masks, ignored targets, NaN, empty data, wrong uses.
+// metric_cases_test.cpp has their values.
 #include <binade/train/metrics/accuracy.h>
 #include <binade/train/metrics/auroc.h>
 #include <binade/train/metrics/confusion_matrix.h>
@@ -26,7 +26,7 @@ Tensor classes_of(std::initializer_list<int64_t> classes, const Dims& sizes) {
   return Tensor::from(classes, sizes);
 }
 
-// One of each, for scores of three classes.
+// Makes one of each metric, for scores of three classes.
 std::vector<std::shared_ptr<TargetMetric>> one_of_each(const std::string& target = "labels",
                                                        const std::string& mask = "",
                                                        int class_dim = 1) {
@@ -87,7 +87,7 @@ TEST(ClassMetrics, MasksAndIgnoredTargetsDoNotCount) {
   manual_seed(2);
   for (const Device device : devices()) {
     const Sequences s;
-    // The positions that count, as a plain [M, C].
+    // The masked-in positions as a plain [M, C].
     const Tensor flat = reshape(movedim(s.logits, 1, -1), {20, 3});
     std::vector<Tensor> kept_rows, kept_classes;
     for (int64_t i = 0; i < 20; ++i) {
@@ -99,7 +99,7 @@ TEST(ClassMetrics, MasksAndIgnoredTargetsDoNotCount) {
     const auto plain = one_of_each(), masked = one_of_each("y", "own"), ignored = one_of_each();
     data::Batch batch = batch_of("y", s.target);
     batch.set("own", s.mask);
-    // Positions that do not count may hold any value.
+    // Masked-out positions may hold any value.
     const Tensor dirty = where(unsqueeze(s.mask, 1), s.logits, kNaN).to(device);
     for (size_t i = 0; i < plain.size(); ++i) {
       update(*plain[i], stack(kept_rows).to(device), stack(kept_classes));
@@ -126,7 +126,7 @@ TEST(ClassMetrics, AMaskOfSamplesAndRepeatedSamples) {
   }
   EXPECT_EQ(values_of(masked), values_of(plain));
   EXPECT_EQ(values_of(cut), values_of(plain));
-  // Both, and scores whose positions are flat.
+  // Both masks together, and scores whose positions are flat.
   Accuracy both({.mask = "own"}), flat({.mask = "own"}), expected;
   padded.set("own", s.mask);
   both.update({.loss = {}, .output = s.logits}, padded);
@@ -292,7 +292,7 @@ TEST(ConfusionMatrix, PrintsATable) {
             "cat                 2    0        0    2        0.6667     1.0000\n"
             "dog\\x0a             1    1        0    2        1.0000     0.5000\n"
             "owl                 0    0        0    0        nan        nan\n");
-  EXPECT_EQ(confusion.value(), 0.75);  // of the two classes that have samples
+  EXPECT_EQ(confusion.value(), 0.75);  // over the two classes with samples
   EXPECT_EQ(confusion.accuracy(), 0.75);
   EXPECT_EQ(confusion.f1(1), 2.0 / 3);
   EXPECT_TRUE(std::isnan(confusion.precision(2)));
@@ -334,7 +334,7 @@ TEST(F1, ClassesThatAreNeverSeenAreLeftOut) {
   EXPECT_TRUE(std::isnan(macro.per_class()[2]));
   EXPECT_NEAR(macro.value(), 2.0 / 3, 1e-15);
   EXPECT_NEAR(weighted.value(), 2.0 / 3, 1e-15);
-  // A class that is predicted, but never right, is 0 and counts.
+  // A class that is predicted but never correct gives 0, and it counts.
   update(macro, from_values({0, 0, 9}, {1, 3}), classes_of({0}, {1}));
   EXPECT_EQ(macro.per_class()[2], 0);
   EXPECT_NEAR(macro.value(), (1.0 / 2 + 2.0 / 3 + 0) / 3, 1e-15);
@@ -346,7 +346,7 @@ TEST(AUROC, TiesOneClassAndSeparation) {
   EXPECT_EQ(auroc.value(), 0.5);
   auroc.reset();
   update(auroc, from_values({1, 2}, {2, 1}), classes_of({1, 1}, {2}));
-  EXPECT_TRUE(std::isnan(auroc.value()));  // no negative sample
+  EXPECT_TRUE(std::isnan(auroc.value()));  // there is no negative sample
   update(auroc, from_values({-INFINITY, INFINITY}, {2, 1}), from_values({0, 1}, {2}));
   EXPECT_EQ(auroc.value(), 1);
   EXPECT_EQ(auroc.per_class().size(), 1U);

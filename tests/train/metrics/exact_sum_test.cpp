@@ -1,4 +1,4 @@
-// ExactSum: rounding, order, special values, words.
+// Tests ExactSum: rounding, order, special values, and its words.
 #include <binade/train/metrics/exact_sum_internal.h>
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(ExactSum, DoesNotDependOnOrderAndParts) {
   for (int round = 0; round < 10; ++round) {
     std::shuffle(numbers.begin(), numbers.end(), random);
     ASSERT_EQ(sum_of(numbers), whole);
-    // Three ranks: words are added.
+    // Sums of three ranks are combined by adding their words.
     std::array<int64_t, ExactSum::kWords> all{};
     for (size_t rank = 0; rank < 3; ++rank) {
       ExactSum part;
@@ -124,7 +124,7 @@ TEST(ExactSum, RefusesWordsOfNoSum) {
   words[3] = -1;
   EXPECT_FALSE(ExactSum::are_words(words));
   words[3] = 0;
-  words[ExactSum::kDigits] = -1;  // a number of NaN
+  words[ExactSum::kDigits] = -1;  // a count of NaN values
   EXPECT_FALSE(ExactSum::are_words(words));
   EXPECT_FALSE(ExactSum::are_words(std::span(words).subspan(1)));
 }

@@ -1,5 +1,5 @@
-// Metrics against scikit-learn: cases.txt, which generate_cases.py writes. Each case runs at once,
-// in batches, and on every device.
+// Compares metrics with scikit-learn's results in cases.txt, written by generate_cases.py. Each
+// case runs at once, in batches, and on every device.
 #include <binade/train/metrics/accuracy.h>
 #include <binade/train/metrics/auroc.h>
 #include <binade/train/metrics/confusion_matrix.h>
@@ -68,7 +68,7 @@ std::vector<Data> read_cases() {
   return all;
 }
 
-// A metric, and the values that are compared.
+// A metric and the values to compare.
 struct Tried {
   std::shared_ptr<TargetMetric> metric;
   std::function<std::vector<double>()> values;
@@ -157,7 +157,7 @@ TEST_P(MetricCases, GiveTheValuesOfScikitLearn) {
       for (const DType dtype : {DType::f32, DType::f64}) {
         for (const int64_t batch : {n, int64_t{7}, int64_t{1}}) {
           if (batch == 1 && !device.is_cpu()) {
-            continue;  // seconds
+            continue;  // it would take seconds
           }
           SCOPED_TRACE(text(name, " on ", device, " in ", dtype, ", batches of ", batch));
           const Tried tried = metric_for(name, data.scores.size(1));

@@ -1,4 +1,4 @@
-// Inputs of metrics for tests: random ones, and devices.
+// Random inputs for tests of metrics, and the devices to test.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -15,7 +15,7 @@ namespace binade::train::test {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The CPU, and the emulated device where this build has it.
+// The CPU, and the emulated device if this build has it.
 inline std::vector<Device> devices() {
   std::vector<Device> all = {Device{}};
   try {

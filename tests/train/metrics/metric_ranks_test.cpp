@@ -1,4 +1,4 @@
-// Metrics over ranks: the bits of one process with all the data, for every rule about uneven
+// Metrics over ranks have the bits of one process with all the data, for every rule about uneven
 // shards.
 #include <binade/data/loader.h>
 #include <binade/data/sets/tensor_dataset.h>
@@ -43,7 +43,7 @@ std::vector<double> values_of(const Metrics& metrics) {
   return values;
 }
 
-// Reads the whole shard.
+// Reads the whole shard into metrics.
 Metrics fed(const data::Dataset& set, const data::LoaderOptions& options) {
   Metrics metrics = all_metrics();
   data::Loader loader(set, options);

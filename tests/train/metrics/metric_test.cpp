@@ -1,4 +1,4 @@
-// Metrics of the user's own: states, copies, ranks, checkpoints, wrong uses.
+// Tests metrics that a user defines: states, copies, ranks, checkpoints, wrong uses.
 #include <binade/dist/job/threads.h>
 #include <binade/train/metrics/accuracy.h>
 #include <binade/train/metrics/mean_metric.h>
@@ -32,7 +32,7 @@ class Bias : public Metric {
   MetricCount count_{*this, "count"};
 };
 
-// All kinds of states.
+// A metric with all kinds of state.
 class Everything : public Metric {
  public:
   Everything() : Metric("everything") {}
@@ -61,7 +61,7 @@ void expect_same(const NamedTensors& a, const NamedTensors& b) {
 TEST(Metric, OfTheUsersOwn) {
   for (const Device device : devices()) {
     Bias bias;
-    EXPECT_TRUE(std::isnan(bias.value()));  // of nothing
+    EXPECT_TRUE(std::isnan(bias.value()));  // no data yet
     bias.update({.loss = {}, .output = Tensor::from({1.0, 2.0, 4.0}, {3}, device)},
                 batch_of("y", zeros({3}, DType::f64, device)));
     bias.update({.loss = {}, .output = Tensor::from({-3.0}, {1}, device)},
@@ -122,7 +122,7 @@ TEST(Metric, RanksGetWhatOneProcessHas) {
   const Tensor x = randn({10, 3}), y = randn({10, 2});
   Everything whole;
   whole.update({.loss = {}, .output = x}, batch_of("y", y));
-  const int64_t bounds[] = {0, 7, 7, 10};  // rank 1 has nothing
+  const int64_t bounds[] = {0, 7, 7, 10};  // rank 1 has no rows
   dist::run_threads(3, [&](dist::Communicator& group) {
     const auto rank = static_cast<size_t>(group.rank());
     Everything own;
@@ -133,7 +133,7 @@ TEST(Metric, RanksGetWhatOneProcessHas) {
     own.reduce(group);
     expect_same(own.state(), whole.state());
     EXPECT_EQ(own.values(), whole.values());
-    // Going on: rank 0 keeps all, the others begin anew.
+    // Continues: rank 0 keeps all, the others start again.
     if (rank > 0) {
       own.reset();
     }
@@ -222,7 +222,7 @@ TEST(Metric, WrongUsesAreOneError) {
               metric.kept.add(ones({2, 3}));
             }).find("got rows f32 [2, 3] after"),
             std::string::npos);
-  EXPECT_EQ(metric.sums.values(), std::vector<double>(3, 4.0));  // nothing half done
+  EXPECT_EQ(metric.sums.values(), std::vector<double>(3, 4.0));  // no partial update
 }
 
 TEST(MetricState, KeepsItsOwnCopies) {

@@ -1,5 +1,5 @@
-// Metrics of regression: exactness, shapes, masks, nothing, wrong uses. Values are in
-// metric_cases_test.cpp.
+// Tests metrics of regression: exactness, shapes, masks, empty data, wrong uses.
+// metric_cases_test.cpp has their values.
 #include <binade/train/metrics/regression.h>
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(RegressionMetrics, AgreeOnAllDevices) {
   }
 }
 
-// Targets far from 0 with a small spread: the sums of squares cancel.
+// For targets far from 0 with a small spread, the sums of squares cancel.
 TEST(R2, KeepsItsDigitsFarFromZero) {
   manual_seed(3);
   const Tensor near = randn({50}, DType::f64),
@@ -71,7 +71,7 @@ TEST(R2, KeepsItsDigitsFarFromZero) {
     for (const double offset : {0x1p20, 0x1p40}) {
       R2 far;
       const Tensor moved_target = add(near, offset), moved = add(output, offset);
-      R2 expected;  // of the numbers that are left after rounding
+      R2 expected;  // from the numbers after rounding
       update(expected, add(moved, -offset), add(moved_target, -offset));
       for (int64_t i = 0; i < 50; i += 8) {
         const int64_t end = std::min<int64_t>(i + 8, 50);

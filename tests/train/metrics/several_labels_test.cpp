@@ -13,7 +13,7 @@ namespace {
 using test::devices;
 using test::update;
 
-// 0 and 1 for several labels at once are no probabilities: the largest would be the first 1.
+// Scores of 0 and 1 for several labels are no probabilities: argmax would always pick the first 1.
 TEST(ClassMetrics, SeveralLabelsWithoutAThresholdAreAnError) {
   manual_seed(6);
   const Tensor several = from_values({1, 0, 0, 1, 0, 1, 0, 1, 0}, {3, 3});

@@ -1,5 +1,5 @@
-// The cause of an overflow, and the black box, on planted mistakes: each is named at the step in
-// which it happens, and the step runs again with the same bits.
+// Tests the cause of an overflow, and the black box, with planted mistakes: each must be named at
+// the step in which it happens, and the step must run again with the same bits.
 #include <binade/train/precision/black_box.h>
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 namespace binade::train::test::overflow_cause_test {
 namespace {
 
-// Ten of each cause with BINADE_OVERFLOW_PLANTS=10.
+// Set BINADE_OVERFLOW_PLANTS=10 for ten mistakes of each cause.
 int plants() {
   const char* count = std::getenv("BINADE_OVERFLOW_PLANTS");
   return count ? std::atoi(count) : 2;
@@ -103,7 +103,7 @@ TEST(OverflowCause, TheFirstBadElementComesWithItsInputs) {
   EXPECT_NE(to_text(box, again).find("mul"), std::string::npos);
 }
 
-// A mask writes -inf on purpose: it is not what a backward's division by zero comes from.
+// A mask writes -inf on purpose; a backward's division by zero must not be blamed on it.
 TEST(OverflowCause, AMaskIsNotToBlame) {
   PlantNet net;
   net.to(Device{}, Precision::mixed(DType::f16));

@@ -16,7 +16,7 @@ namespace binade::train::test {
 
 inline constexpr int64_t kRows = 96, kRowsOfBatch = 8, kSteps = kRows / kRowsOfBatch;
 
-// fc1, tanh, a gain per channel, fc2; `spare` takes no part in the loss.
+// fc1, tanh, a gain per channel, fc2; `spare` does not affect the loss.
 class PlantNet : public nn::Module {
  public:
   PlantNet() {
@@ -35,22 +35,22 @@ inline std::unique_ptr<nn::Module> make_plant_net() { return std::make_unique<Pl
 struct Plant {
   OverflowCause cause = OverflowCause::none;
   int64_t step = 0;
-  int variant = 0;  // where and how, one of ten
+  int variant = 0;  // one of ten places and kinds
 };
 
-// The term that the planted step adds to the loss, or computes instead of it.
+// The term that the planted step adds to its loss or uses in its place.
 inline Tensor planted_term(PlantNet& net, const Plant& plant, const Tensor& x) {
   const Tensor h = net.fc1(x);
   const double size = 1 + plant.variant;
   if (plant.cause == OverflowCause::zero_division) {  // the derivative of a root at 0, times 0
     return mean(plant.variant % 2 ? sqrt(h * 0.0) : pow(h * 0.0, 0.25 + 0.05 * size));
   }
-  // Infinite in f16 from the second factor on, at the latest, as |h| + 1 is at least 1.
+  // Infinite in f16 after the second factor at the latest, because |h| + 1 is at least 1.
   const Tensor huge = (abs(h) + 1.0) * (500.0 * size) * 500.0;
   if (plant.cause == OverflowCause::forward_overflow) {  // inf, or inf - inf
     return square(mean(plant.variant % 2 ? huge : huge - huge).to(DType::f32));
   }
-  // 1, or 0
+  // The result is 1 or 0.
   return mean(plant.variant % 2 ? tanh(net.gain * huge) : relu(net.gain * -huge));
 }
 
@@ -60,7 +60,7 @@ inline Tensor planted_loss(PlantNet& net, const Plant& plant, const Tensor& x, c
     case OverflowCause::masked_overflow:
     case OverflowCause::zero_division: return loss + planted_term(net, plant, x).to(loss.dtype());
     case OverflowCause::scale_too_high: return loss * (1e5 * (1 + plant.variant));
-    case OverflowCause::stale_gradients:  // infinite once it is f16
+    case OverflowCause::stale_gradients:  // infinite in f16
       (sum(net.spare.to(DType::f32)) * (1e9 * (1 + plant.variant))).backward();
       return loss;
     default: return loss;

@@ -1,5 +1,5 @@
-// The precision search: the modules that it finds keep the loss, fewer or other ones do not, and
-// the rules that it writes are those of the model that was measured.
+// Tests the precision search: the modules that it finds keep the loss, fewer or other modules do
+// not, and its rules describe the model that was measured.
 #include <binade/binade.h>
 #include <binade/train/model_file.h>
 #include <binade/train/precision/precision_search.h>
@@ -30,7 +30,7 @@ struct SearchNormNet : nn::Module {
   Tensor forward(const Tensor& x) override { return head(gelu(norm2(fc2(gelu(norm1(fc1(x))))))); }
 };
 
-// The difference of two large numbers: what the module rounds is larger than what is left.
+// The difference of two large numbers: the module's rounding error exceeds the result.
 struct SearchGap : nn::Module {
   using Module::Module;
   nn::Linear body{*this, "body", {.in = 32, .out = 32}};
@@ -66,7 +66,7 @@ struct Search {
             .batches = batches,
             .scale = 1024};
   }
-  // For a share of the difference that the model has without any rule.
+  // Searches for a share of the difference that the model has without rules.
   FoundPrecision find(double share) const {
     const double none = find_f32(what(), {.loss_difference = 1e6}).none.measured;
     return find_f32(what(), {.loss_difference = share * none});
@@ -88,7 +88,7 @@ TEST(PrecisionSearch, FindsTheModuleThatErrs) {
   int others = 0;
   for (const TriedModules& random : found.random) {
     EXPECT_EQ(random.modules.size(), found.chosen.modules.size());
-    // An f32 result of gap.body makes the rest of gap f32, too.
+    // If the result of gap.body is f32, the rest of gap is f32, too.
     if (random.modules[0] != "gap.body") {
       ++others;
       EXPECT_GT(random.measured, 5 * found.wanted) << to_text(found);
@@ -121,7 +121,7 @@ TEST(PrecisionSearch, NoModuleWhereNoneIsNeeded) {
   EXPECT_NE(to_text(found).find("0 modules in f32 keep it"), std::string::npos);
 }
 
-// The rules, read from their file, make a model whose loss is the measured one.
+// The rules, read from their file, give a model with the measured loss.
 TEST(PrecisionSearch, RulesAreThoseOfTheMeasurement) {
   const Search<SearchGapNet> search;
   const std::string before = state_hash(search.net->exact_state());

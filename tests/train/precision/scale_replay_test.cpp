@@ -1,5 +1,5 @@
-// Replays of loss scale policies: against runs that really had the policy, and the rules on records
-// made by hand.
+// Compares replays of loss scale policies with runs that had the policy, and tests the rules on
+// hand-made records.
 #include <binade/binade.h>
 #include <binade/core/observe/warning.h>
 #include <binade/train/precision/scale_replay.h>
@@ -13,14 +13,14 @@
 namespace binade::train::scale_replay_test {
 namespace {
 
-// 20 runs, each with 3 seeds, under BINADE_REPLAY_RUNS=20.
+// BINADE_REPLAY_RUNS=20 gives 20 runs, each with 3 seeds.
 int run_count() {
   const char* count = std::getenv("BINADE_REPLAY_RUNS");
   return count ? std::atoi(count) : 2;
 }
 int seed_count() { return run_count() >= 20 ? 3 : 1; }
 
-// Runs differ in depth, width, rate and activation.
+// Models that differ in depth, width, learning rate and activation.
 struct Model {
   int number;
   std::unique_ptr<nn::Module> make() const {
@@ -40,7 +40,7 @@ struct Model {
   double lr() const { return number % 5 < 3 ? 1e-3 : 5e-3; }
 };
 
-// Trains 320 steps under a policy, and returns its log.
+// Trains 320 steps under a policy and returns the log.
 ScalerLog train_under(const Model& model, uint64_t seed, const std::string& policy) {
   const testing::TemporaryDirectory directory;
   manual_seed(seed);
@@ -71,7 +71,7 @@ int64_t skipped(const ScalerLog& log) {
                        [](const ScalerRecord& r) { return r.overflow; });
 }
 
-// Expects every exact step to be as it really was. Returns the error of the number of skips.
+// Expects every exact step to match the real run. Returns the error in the number of skips.
 int64_t compare(const ScaleReplay& r, const ScalerLog& real, double& relative) {
   for (int64_t i = 0; i < r.exact; ++i) {
     const ScalerRecord& step = real.records[static_cast<size_t>(i)];
@@ -167,8 +167,8 @@ TEST(ScaleReplay, ZerosAndSubnormalsEndTheExactPart) {
   EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 1) << "it may have been 65519";
 }
 
-// The zeros of relu are told from those of rounding: with gradients of ordinary size the exact part
-// of a relu net lasts, also at a larger scale.
+// Zeros from relu are told from zeros from rounding: with gradients of ordinary size, the exact
+// part of a relu net does not end, even at a larger scale.
 TEST(ScaleReplay, ZerosOfReluDoNotEndTheExactPart) {
   const testing::TemporaryDirectory directory;
   const auto run = [&](const std::string& name, double factor) {
@@ -202,7 +202,7 @@ TEST(ScaleReplay, ZerosOfReluDoNotEndTheExactPart) {
   }
   EXPECT_EQ(replay(ordinary, parse_scale_policy("static:512")).exact, 3)
       << replay(ordinary, parse_scale_policy("static:512")).boundary;
-  // Gradients that f16 does flush: their zeros are not chosen.
+  // These gradients underflow in f16, so their zeros are not relu's.
   const ScalerLog small = run("small", 0x1p-32);
   EXPECT_GT(small.records[0].gradients->zeros, small.records[0].gradients->chosen_zeros);
   EXPECT_EQ(replay(small, parse_scale_policy("static:512")).exact, 0);
@@ -227,7 +227,7 @@ TEST(ScaleReplay, BadDataOverflowsAtEveryScale) {
   EXPECT_EQ(replay(log, parse_scale_policy("static:1")).skipped, 1);
 }
 
-// Gradients in f32 show what f16 would flush; in f16 the share is a lower bound.
+// Gradients in f32 show what f16 would flush; for f16 gradients the share is a lower bound.
 TEST(ScaleReplay, SharesAreBoundsAfterRounding) {
   ScalerLog log;
   log.records.push_back(step_of(0, 1, false, 1));

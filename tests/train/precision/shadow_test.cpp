@@ -1,4 +1,4 @@
-// The shadow of a step: errors against one op at a time in f64, and the budget against the
+// Compares the shadow's errors with one op at a time in f64, and its error budget with the
 // difference of the losses.
 #include <binade/binade.h>
 #include <binade/core/observe/label.h>
@@ -63,7 +63,7 @@ const ShadowRow& row_of(const ShadowStep& step, const std::string& module, const
   throw Error("no row for " + module + "/" + op);
 }
 
-// The results of a step's ops, the gradients of these, and those of their inputs, in f64.
+// Records the results of a step's ops, their gradients, and the gradients of their inputs, in f64.
 class Noted : public OpObserver {
  public:
   explicit Noted(double scale) : scale_(scale) {}
@@ -97,7 +97,7 @@ double norm_of(const Tensor& t) { return std::sqrt(sum(square(t)).item()); }
 
 void expect_within(double found, const Tensor& low, const Tensor& exact, const std::string& what) {
   const double expected = norm_of(low - exact) / norm_of(exact);
-  if (expected < 1e-12) {  // no rounding: f32 on values that fit
+  if (expected < 1e-12) {  // f32 represents these values exactly
     EXPECT_LT(found, 1e-11) << what;
     return;
   }
@@ -113,7 +113,7 @@ const Precision kShadowPolicies[] = {
     Precision::half(DType::f16),
     Precision::mixed(DType::f16).with({{.module = "fc1", .dtype = DType::f32}})};
 
-// Each op by itself in f64, on the results of the ops before it as the step stored them.
+// Runs each op by itself in f64 on the stored results of the ops before it.
 TEST(Shadow, IntroducedErrorsAreThoseOfOneOpInF64) {
   for (const Precision& precision : kShadowPolicies) {
     SCOPED_TRACE(to_string(precision));
@@ -162,7 +162,7 @@ TEST(Shadow, IntroducedErrorsAreThoseOfOneOpInF64) {
   }
 }
 
-// Errors of ops that round exactly are those of the format: at most half a unit, no bias.
+// An op that rounds once has the errors of the format: at most half a unit, and no bias.
 TEST(Shadow, UlpAndBiasOfOneRounding) {
   manual_seed(6);
   ShadowNet net;
@@ -186,7 +186,7 @@ TEST(Shadow, BudgetIsTheDifferenceOfTheLosses) {
       for (const bool convolutions : {false, true}) {
         SCOPED_TRACE(text(to_string(precision), ", seed ", seed, ", ", convolutions));
         if (convolutions && precision.rules) {
-          continue;  // of the other model's modules
+          continue;  // belongs to the other model
         }
         manual_seed(seed);
         std::unique_ptr<nn::Module> net;
@@ -227,7 +227,7 @@ TEST(Shadow, ModelInF64IsNotResolved) {
   EXPECT_NE(to_text(found).find("not resolved"), std::string::npos);
 }
 
-// An op that overflows: what is not finite is counted, and the budget says that it is not known.
+// An op overflows: values that are not finite are counted, and the budget is reported as unknown.
 TEST(Shadow, NotFinite) {
   manual_seed(3);
   ShadowNet net;
@@ -263,7 +263,7 @@ TEST(Shadow, StepThatChoosesByDtypeHasNone) {
               std::string::npos)
         << error.what();
   }
-  // A training loop gets a line and a warning instead.
+  // A training loop gets a line of output and a warning instead.
   std::vector<std::string> warnings;
   const auto before =
       set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
@@ -273,7 +273,7 @@ TEST(Shadow, StepThatChoosesByDtypeHasNone) {
   set_warning_handler(before);
   EXPECT_EQ(warnings.size(), 1u);
   EXPECT_NE(watch.last().text.find("got relu"), std::string::npos);
-  EXPECT_EQ(net.fc1.weight.dtype(), DType::f16);  // the model is itself again
+  EXPECT_EQ(net.fc1.weight.dtype(), DType::f16);  // the model is unchanged
 }
 
 std::string hash_after_training(const std::string& directory, int64_t shadow, Device device) {
@@ -296,7 +296,7 @@ TEST(Shadow, RunIsTheSameWithAndWithout) {
   try {
     devices.push_back(Device::parse("emulated"));
     zeros({1}, DType::f32, devices.back());
-  } catch (const Error&) {  // a build without it
+  } catch (const Error&) {  // a build without the device
     devices.resize(1);
   }
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -304,7 +304,7 @@ TEST(Shadow, RunIsTheSameWithAndWithout) {
     EXPECT_EQ(hash_after_training(with, 3, devices[i]),
               hash_after_training(without, 0, devices[i]));
     const std::vector<ShadowStep> steps = read_shadow(with + "/shadow.jsonl");
-    ASSERT_EQ(steps.size(), 4u);  // 0, 3, 6, 9 of ten
+    ASSERT_EQ(steps.size(), 4u);  // steps 0, 3, 6, 9 of ten
     for (const ShadowStep& step : steps) {
       EXPECT_EQ(step.text, "");
       EXPECT_EQ(step.scale, 1024);
@@ -312,7 +312,7 @@ TEST(Shadow, RunIsTheSameWithAndWithout) {
       EXPECT_LE(step.residual(), 0.1) << to_text(step);
       ASSERT_FALSE(step.weights.empty());
       for (const ShadowWeight& weight : step.weights) {
-        if (weight.name != "conv.bias") {  // no gradient but noise: batch norm takes it away
+        if (weight.name != "conv.bias") {  // its gradient is noise: batch norm removes it
           EXPECT_GT(weight.gradient_cosine, 0.9) << weight.name;
         }
       }

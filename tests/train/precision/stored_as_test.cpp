@@ -1,5 +1,5 @@
-// StoredAs: what runs inside has the exact values in the wanted dtype; afterwards the model is
-// itself, to the bit and to the handle.
+// Tests StoredAs: inside it, values are exact in the wanted dtype; afterwards the model is as
+// before, in every bit and handle.
 #include <binade/binade.h>
 #include <binade/nn/stored_as.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(StoredAs, RunsInF64WithTheMastersAndPutsEverythingBack) {
     scaler.scale(mean(square(net(x)))).backward();
     return scaler.step(adam).value();
   };
-  (void)step();  // masters differ from their f16 values now
+  (void)step();  // now masters differ from their f16 values
   const NamedTensors exact = net.exact_state(), before = net.state();
   std::vector<Tensor> copies;
   for (const auto& entry : before) {

@@ -1,5 +1,5 @@
-// A user's launcher for a device: softmax by one thread a row, on the stream that it is given. For
-// the emulated device it starts its kernel as Binade's own kernels do.
+// A user's launcher for a device: softmax with one thread per row, on the given stream. On the
+// emulated device it starts its kernel as Binade's own kernels do.
 #include <binade/kernels/base/user_kernel.h>
 
 #include <binade/kernels/cuda/device.cuh>

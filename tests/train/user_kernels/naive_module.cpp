@@ -1,5 +1,5 @@
-// Every function of user_kernel.h for f32, as plain as can be, for the tests of how Binade calls
-// them. Built several times: right, and with one mistake each (the definitions USER_...).
+// Every function of user_kernel.h for f32, as plain as possible, to test how Binade calls them. It
+// is built several times: correct, and with one mistake each (the definitions USER_...).
 #include <binade/kernels/base/user_kernel.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ BINADE_USER_KERNELS(USER_DEVICES)
 
 namespace {
 
-// 0 unless the build plants a mistake: added to the last element of a result.
+// Added to the last element of a result; 0 unless the build plants a mistake.
 #ifdef USER_MISTAKE
 constexpr float kMistake = USER_MISTAKE;
 #else
@@ -106,7 +106,7 @@ int binade_reduce_forward(const binade_reduce_forward_call* a, const binade_laun
 
 namespace {
 
-// The rows of layer norm and RMS norm.
+// Normalises rows: layer norm and RMS norm.
 int rows_forward(const binade_layer_norm_forward_call* a) {
   USER_CHECK(a->x)
   const int64_t cols = a->x.size[1];
@@ -162,7 +162,7 @@ int rows_backward(const binade_layer_norm_backward_call* a) {
   return BINADE_DONE;
 }
 
-// Batch norm (groups 0) and group norm: the channels of one mean.
+// Batch norm (groups 0) and group norm: handles the channels that share a mean.
 int channels_forward(const binade_channel_norm_forward_call* a, bool batch) {
   USER_CHECK(a->x)
   const int64_t n = a->x.size[0], channels = a->x.size[1], pixels = a->x.size[2];
