@@ -1,4 +1,4 @@
-// Cases: shapes, extents, and references that agree with hand-computed results.
+// Tests cases: shapes, extents, and references that agree with hand-computed results.
 #include <binade/lab/cases/case.h>
 #include <gtest/gtest.h>
 

@@ -18,9 +18,9 @@ import sys
 import tempfile
 
 MARK = re.compile(r"//! ([^|\n]*)(?:\|([^|\n]*))?(?:\|([^|\n]*))?$")
-# Kinds that are one to a reader: what is missing is said beside them.
+# Kinds that are the same to a reader: the advice beside them tells them apart.
 ALIKE = [{"race", "missing barrier"}, {"deadlock", "step limit"}]
-# They are about results or declarations: the line is in the text, or there is none.
+# These are about results or declarations: the line is in the text, or there is none.
 WITHOUT_THREAD = {"wrong numbers", "cached output", "uninitialised variable", "bank conflict", "uncoalesced",
                   "atomic contention"}
 

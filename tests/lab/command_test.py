@@ -49,7 +49,7 @@ class Command(unittest.TestCase):
         counts = json.loads(report.read_text())["counts"]
         self.assertEqual((counts["shape"], counts["blocks"], counts["counted_blocks"]), ("100000", 391, 64))
         self.assertEqual(counts["compulsory_bytes"], 3 * 4 * 100000)
-        # 64 blocks of 8 warps read x and b and write y: 3 requests a warp of 4 sectors each, but for the tail.
+        # 64 blocks of 8 warps read x and b and write y: 4 sectors a request, except in the tail.
         rows = {(row["access"]): row for row in counts["lines"] if row["line"] == 3}
         self.assertEqual(rows["read"]["requests"] // 2, rows["write"]["requests"])
         self.assertEqual(rows["read"]["sectors"], rows["read"]["ideal_sectors"])
@@ -153,7 +153,7 @@ class Command(unittest.TestCase):
         report = self.file.with_suffix(".json")
         tools = pathlib.Path(self.folder.name) / "bin"
         tools.mkdir()
-        # A program in place of nvcc: it writes what ptxas says of one kernel.
+        # Stands in for nvcc: it prints what ptxas says about one kernel.
         nvcc = tools / "nvcc"
         nvcc.write_text("#!/bin/sh\necho \"ptxas info    : Compiling entry function 'k' for 'sm_90'\"\n"
                         "echo 'ptxas info    : Used 40 registers, used 1 barriers, 512 bytes smem'\n")

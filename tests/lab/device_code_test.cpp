@@ -1,4 +1,4 @@
-// What nvcc, cuobjdump and nvdisasm say, read from their texts; occupancy by hand-computed
+// Parses the output of nvcc, cuobjdump and nvdisasm; compares occupancy with hand-computed
 // examples.
 #include <binade/lab/driver/device_code_internal.h>
 #include <binade/lab/driver/gpus_internal.h>
@@ -70,7 +70,7 @@ TEST(DeviceCode, KernelsAndTheirLaunches) {
   EXPECT_EQ(kernel_of_symbol("_ZN3ops3mapI4AxpbEEvPfT_"), "ops::map<Axpb>");
   EXPECT_EQ(kernel_of_symbol("plain"), "plain");
   EXPECT_TRUE(is_launch_of("softmax<128>", "softmax<128>"));
-  EXPECT_TRUE(is_launch_of("softmax<kThreads>", "softmax<128>"));  // the value is not known
+  EXPECT_TRUE(is_launch_of("softmax<kThreads>", "softmax<128>"));  // the value is unknown
   EXPECT_TRUE(is_launch_of("map", "ops::map<Axpb>"));              // it is deduced
   EXPECT_TRUE(is_launch_of("f<128>", "f<128, float>"));
   EXPECT_FALSE(is_launch_of("softmax<64>", "softmax<128>"));
@@ -80,22 +80,22 @@ TEST(DeviceCode, KernelsAndTheirLaunches) {
 TEST(DeviceCode, Residency) {
   const Gpu& h100 = kGpus[0];
   const Gpu& t4 = kGpus[3];
-  // 2048 threads of 32 registers are all that an H100's multiprocessor has.
+  // An H100's multiprocessor has room for exactly 2048 threads with 32 registers.
   EXPECT_EQ(residency_of(h100, 256, 32, 0).warps, 64u);
-  // 128 registers: 16384 / 4096 warps in each quarter, 16 of 64.
+  // With 128 registers, each quarter has room for 16384 / 4096 warps: 16 of 64 in all.
   const Residency many = residency_of(h100, 256, 128, 0);
   EXPECT_EQ(many.blocks, 2u);
   EXPECT_EQ(many.warps, 16u);
   EXPECT_STREQ(many.limit, "registers");
-  // 100 KiB and the KiB that is reserved: two blocks in 228 KiB.
+  // 100 KiB plus the reserved KiB: two blocks fit into 228 KiB.
   const Residency wide = residency_of(h100, 128, 32, 100 << 10);
   EXPECT_EQ(wide.blocks, 2u);
   EXPECT_STREQ(wide.limit, "shared memory");
-  // Blocks of one warp: 32 of them, though 64 warps would fit.
+  // 32 blocks of one warp is the limit, though 64 warps would fit.
   EXPECT_EQ(residency_of(h100, 32, 32, 0).warps, 32u);
   EXPECT_STREQ(residency_of(h100, 32, 32, 0).limit, "blocks");
   EXPECT_EQ(residency_of(t4, 1024, 64, 0).blocks, 1u);
-  EXPECT_EQ(residency_of(t4, 1024, 65, 0).blocks, 0u);  // does not run at all
+  EXPECT_EQ(residency_of(t4, 1024, 65, 0).blocks, 0u);  // cannot run at all
 }
 
 }  // namespace

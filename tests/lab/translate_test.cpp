@@ -1,4 +1,4 @@
-// The translator: what it rewrites, what it leaves alone, and what it refuses with which line.
+// Tests the translator: what it rewrites, what it keeps, and what it rejects with which line.
 #include <binade/lab/source/subscript.h>
 #include <binade/lab/source/translate.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string error_of(const std::string& source) {
   return "";
 }
 
-// Lines of the user's text keep their numbers: what stands behind a marker is on its own line.
+// The line of a marker; lines of the user's text must keep their numbers.
 int line_of(const std::string& code, const std::string& marker) {
   const size_t at = code.find(marker);
   const size_t first = code.find('\n', code.find("#line 1 \"a.cu\"")) + 1;
@@ -137,7 +137,7 @@ TEST(Translate, RefusesWithTheLine) {
   refuses("int i;\n", "a.cu:1: ", "no extern \"C\"");
 }
 
-// The base of the index whose check has the place of `mark` in the line; "" for none.
+// The base of the index that a check reports at `mark` in the line; "" for none.
 std::string base_at(const std::string& line, const std::string& mark, int dimensions = 1) {
   const std::string source = "int a;\n" + line + "\n";
   const auto found = subscript_at(source, 2, static_cast<int>(line.find(mark)) + 1, dimensions);
@@ -146,15 +146,15 @@ std::string base_at(const std::string& line, const std::string& mark, int dimens
 
 TEST(Subscript, OfAPlace) {
   const std::string two = "y[i] = tile[r + b[0]][c] + pair.low[k] * sums[c];";
-  EXPECT_EQ(base_at(two, "] * sums"), "pair.low pair.low");  // g++: the closing bracket
+  EXPECT_EQ(base_at(two, "] * sums"), "pair.low pair.low");  // g++ marks the closing bracket
   EXPECT_EQ(base_at(two, "][c]"), "tile tile");
   EXPECT_EQ(base_at(two, "] + pair"), "tile tile[r + b[0]]");
   EXPECT_EQ(base_at(two, "]][c]"), "b b");
-  EXPECT_EQ(base_at(two, "tile", 2), "tile tile");  // clang++: the array
+  EXPECT_EQ(base_at(two, "tile", 2), "tile tile");  // clang++ marks the array
   EXPECT_EQ(base_at(two, "tile", 1), "tile tile[r + b[0]]");
   EXPECT_EQ(base_at(two, "sums"), "sums sums");
   EXPECT_EQ(base_at("this->kept[i]", "]"), "this->kept this->kept");
-  EXPECT_EQ(base_at("(*p)[3] = f(x)[i];", "] = "), "");  // it has no name
+  EXPECT_EQ(base_at("(*p)[3] = f(x)[i];", "] = "), "");  // the base has no name
 }
 
 TEST(Subscript, WithoutAPlaceTheOnlyOne) {

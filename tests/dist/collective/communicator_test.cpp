@@ -102,7 +102,7 @@ TEST(Communicator, Splits) {
   });
 }
 
-// The error of every rank's call.
+// Returns the error of each rank's call.
 std::vector<std::string> errors_of(int size, const std::function<void(Communicator&)>& body,
                                    const CommunicatorOptions& options = {}) {
   std::mutex mutex;

@@ -1,4 +1,4 @@
-// Collectives against exact values; every rank of a transport runs them.
+// Compares collectives with exact values; every rank of a transport runs them.
 #pragma once
 #include <binade/core/io/crc32c.h>
 #include <binade/core/tensor/create.h>
@@ -11,8 +11,8 @@
 
 namespace binade::dist {
 
-// Small integers, so that every sum of 7 ranks, also divided by n, is exact where n is a power of
-// two: rank r holds ((7 i + 3 r) % 11 - 5) n.
+// Small integers: every sum over 7 ranks is exact, and its average, too, if n is a power of two.
+// Rank r holds ((7 i + 3 r) % 11 - 5) n.
 inline double rank_value(int64_t i, int rank, int ranks) {
   return static_cast<double>(((7 * i + 3 * rank) % 11 - 5) * ranks);
 }
@@ -55,7 +55,7 @@ inline void check_values(const Tensor& x, int64_t first, int ranks, ReduceOp op,
 inline constexpr DType kReducedDTypes[] = {DType::f64,  DType::f32, DType::f16,
                                            DType::bf16, DType::i64, DType::i32};
 
-// All-reduce, reduce-scatter, all-gather and broadcast of exact values.
+// Runs all-reduce, reduce-scatter, all-gather and broadcast on exact values.
 inline void exact_collectives(Transport& t, const std::vector<int64_t>& sizes,
                               const RingOptions& options) {
   const int n = t.size();
@@ -98,7 +98,7 @@ inline void gather_and_broadcast(Transport& t, const std::vector<int64_t>& sizes
   }
 }
 
-// Ranges of all lengths: rank r owns r mod 3 parts, the last rank the rest.
+// Ranges of different lengths: rank r owns r mod 3 parts, the last rank the rest.
 inline std::vector<int64_t> uneven_bounds(int64_t size, int n) {
   std::vector<int64_t> bounds{0};
   for (int rank = 0; rank + 1 < n; ++rank) {
@@ -108,7 +108,7 @@ inline std::vector<int64_t> uneven_bounds(int64_t size, int n) {
   return bounds;
 }
 
-// In place, over ranges of different lengths, some of them empty.
+// Runs collectives in place over ranges of different lengths, some of them empty.
 inline void exact_ranges(Transport& t, const std::vector<int64_t>& sizes, RingOptions options) {
   const int n = t.size();
   for (const DType dtype : kReducedDTypes) {
@@ -143,7 +143,7 @@ inline uint32_t reduced_bits(Transport& t, int64_t size, DType dtype, ReduceOp o
   return crc32c(std::span(y.view().data, static_cast<size_t>(size) * binade::size_of(dtype)));
 }
 
-// All-reduces random values: the same bits on every rank and every time.
+// All-reduces random values: the bits must be equal on every rank and in every repetition.
 inline void same_bits(Transport& t, int64_t size, const RingOptions& options) {
   for (const DType dtype : kReducedDTypes) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {

@@ -30,7 +30,7 @@ std::vector<ReductionChoice> all_choices(DType dtype) {
   return out;
 }
 
-// The lens shows exactly what the ring does.
+// The lens must have exactly the bits of the ring.
 TEST(RingLens, HasTheBitsOfTheRing) {
   for (const int n : {1, 2, 3, 5}) {
     const std::vector<Tensor> values = random_ranks(n, 1003);
@@ -61,7 +61,7 @@ TEST(RingLens, FindsNoErrorWhereThereIsNone) {
   for (int rank = 0; rank < 6; ++rank) {
     ranks.push_back(from_values({4.0 * rank, -8, 0, 16, 4, -4.0 * rank, 8}, {7}, DType::f64));
   }
-  ranks.resize(4);  // division by 4 is exact too
+  ranks.resize(4);  // a division by 4 is exact, too
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     for (const ReductionChoice& choice : all_choices(dtype)) {
       std::vector<HopError> hops;
@@ -77,15 +77,15 @@ TEST(RingLens, FindsNoErrorWhereThereIsNone) {
   }
 }
 
-// 1 and three times 2^-11: the exact sum is 1 + 1.5 * 2^-10. Without f32 carry every hop after the
-// 1 loses half a unit; in a tree the small terms meet first in only one pair.
+// The terms are 1 and three times 2^-11; the exact sum is 1 + 1.5 * 2^-10. Without f32 carry every
+// step after the 1 loses half a unit; in a tree only one pair adds small terms first.
 TEST(RingLens, CountsWhatEachHopLoses) {
   std::vector<Tensor> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     ranks.push_back(full({1}, rank == 0 ? 1.0 : 0x1p-11, DType::f64));
   }
   std::vector<HopError> hops;
-  // One element: segment 3, which starts at rank 0.
+  // The single element is in segment 3, which starts at rank 0.
   EXPECT_EQ(reduce_as(ranks, {DType::f16}, &hops).at(0), 1);
   ASSERT_EQ(hops.size(), 3u);
   EXPECT_EQ(hops[0].ulps, 0.5);

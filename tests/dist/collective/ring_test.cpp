@@ -49,7 +49,7 @@ TEST_P(Ring, GivesTheSameBitsEverywhere) {
   }));
 }
 
-// 10 MB of f32 and of f16.
+// Uses 10 MB of f32 and of f16.
 TEST_P(Ring, IsExactForLargeTensors) {
   expect_no_errors(run_ranks(GetParam(), [](Transport& t) {
     for (const DType dtype : {DType::f32, DType::f16}) {
@@ -61,7 +61,7 @@ TEST_P(Ring, IsExactForLargeTensors) {
   }));
 }
 
-// 7 ranks of 60000 overflow f16 when they are added, but their average does not.
+// The sum of 60000 over 7 ranks overflows f16, but the average does not.
 TEST(RingHalf, DividesBeforeTheSum) {
   for (const bool carry : {false, true}) {
     expect_no_errors(run_ranks(7, [&](Transport& t) {
@@ -72,7 +72,7 @@ TEST(RingHalf, DividesBeforeTheSum) {
   }
 }
 
-// 1 + 2^-11 + 2^-11 + 2^-11: each hop rounds the small terms away, unless they are sent as f32.
+// In 1 + 2^-11 + 2^-11 + 2^-11 each step rounds the small term away, unless sums are sent as f32.
 TEST(RingHalf, CarryRoundsOnce) {
   for (const bool carry : {false, true}) {
     expect_no_errors(run_ranks(4, [&](Transport& t) {

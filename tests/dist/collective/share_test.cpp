@@ -1,4 +1,4 @@
-// Numbers, texts and named tensors over ranks.
+// Tests sharing numbers, texts and named tensors between ranks.
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/share.h>
 #include <binade/dist/job/threads.h>

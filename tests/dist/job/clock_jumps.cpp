@@ -1,4 +1,4 @@
-// The wall clock jumps a day forwards and ten years back at every look at it; the monotonic clock
+// The wall clock jumps a day forwards or ten years back whenever it is read; the monotonic clock
 // does not.
 #include <dlfcn.h>
 #include <sys/time.h>

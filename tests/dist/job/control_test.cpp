@@ -14,7 +14,7 @@ namespace {
 
 const Key kKey = derive_key("secret", "test");
 
-// The answer that a joining rank gets.
+// The answer that a joining rank receives.
 std::string answer(int port, int rank, int size, const ControlOptions& options) {
   try {
     const ControlClient client({.host = "127.0.0.1", .port = port, .key = kKey}, rank, size, {},
@@ -30,11 +30,11 @@ TEST(Control, TheVerdictWaitsForRankZero) {
   ControlServer server(listen_at("127.0.0.1", 0), 3, kKey, options);
   const char* cause = "rendezvous: got rank 1 of 4, expected ranks of 3";
   EXPECT_EQ(answer(server.port(), 1, 4, options), cause);
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // nobody is there any more
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // by now there is no server
   EXPECT_NE(answer(server.port(), 0, 3, options).find(cause), std::string::npos);
 }
 
-// The server of a job of two, whose ranks have joined.
+// The server of a job with two ranks that have joined.
 struct Joined {
   explicit Joined(const ControlOptions& options)
       : server(listen_at("127.0.0.1", 0), 2, kKey, options), port(server.port()) {
@@ -67,9 +67,9 @@ TEST(Control, TheRosterHoldsWhatTheRanksSaid) {
     }
   }
   EXPECT_EQ(job.first->data_key(), job.second->data_key());
-  Joined other({.rendezvous_seconds = 5});  // the same secret, another job
+  Joined other({.rendezvous_seconds = 5});  // same secret, other job
   EXPECT_NE(job.first->data_key(), other.first->data_key());
-  // Nobody is accepted any more.
+  // The server accepts nobody any more.
   EXPECT_NE(answer(job.port, 1, 2, {.rendezvous_seconds = 0.1}).find("Connection refused"),
             std::string::npos);
   for (Joined* every : {&job, &other}) {
@@ -79,8 +79,8 @@ TEST(Control, TheRosterHoldsWhatTheRanksSaid) {
   }
 }
 
-// Collectives and steps near the limits of 32 bits: reports keep all digits, and know who is
-// behind.
+// Counters of collectives and steps near the 32-bit limits: reports keep all digits and know which
+// rank is behind.
 TEST(Control, CountersDoNotWrap) {
   constexpr uint64_t kLimit = uint64_t{1} << 32;
   for (const uint64_t limit : {kLimit / 2, kLimit}) {
@@ -125,7 +125,7 @@ TEST(Control, RankZeroDoesNotWaitForEverForARankThatStays) {
 TEST(Control, ARankThatDiesAfterRankZeroLeftIsNamed) {
   Joined job({.rendezvous_seconds = 5});
   job.first->say_goodbye();
-  job.second.reset();  // without a goodbye
+  job.second.reset();  // ends without a goodbye
   EXPECT_NE(job.server.wait().find("rank 1"), std::string::npos);
 }
 

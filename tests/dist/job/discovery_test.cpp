@@ -39,7 +39,7 @@ void expect_placement(const ProcessInfo& p, Launcher launcher, int node, int loc
   EXPECT_EQ(p.local_size, per_node);
 }
 
-// Every rank of 1 to 128 nodes with 1 to 8 processes each, as each launcher describes it.
+// Covers every rank of 1 to 128 nodes with 1 to 8 processes each, as each launcher describes it.
 TEST(Discovery, FindsEveryRankOfEveryLauncher) {
   for (const int nodes : {1, 2, 16, 128}) {
     for (const int per_node : {1, 4, 8}) {
@@ -88,7 +88,7 @@ TEST(Discovery, FindsEveryRankOfEveryLauncher) {
 
 TEST(Discovery, AProcessByItselfIsAWorldOfOne) {
   EXPECT_EQ(discover_in({}).size, 1);
-  // A batch script, and a shell within an allocation.
+  // A batch script, or a shell within an allocation, is a job of one process.
   EXPECT_EQ(discover_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "1"}}).size,
             1);
   EXPECT_EQ(discover_in({{"RANK", "3"}}).size, 1);
@@ -127,12 +127,12 @@ TEST(Discovery, RanksOfOneMachineMeetOnLoopback) {
   told = variables;
   told["BINADE_ADDRESS"] = "b.net";
   EXPECT_EQ(discover_in(told).address, "b.net");
-  variables.erase("LOCAL_WORLD_SIZE");  // nobody says where the ranks are
+  variables.erase("LOCAL_WORLD_SIZE");  // nothing says where the ranks are
   variables.erase("LOCAL_RANK");
   EXPECT_EQ(discover_in(variables).address, "a.net");
 }
 
-// The secret that variables lead to, or the error.
+// The secret found with these variables, or the error.
 std::string secret_in(const Variables& variables) {
   try {
     return find_secret([&](const char* name) -> const char* {
@@ -194,7 +194,7 @@ TEST_F(SecretFile, MustBeAFile) {
   EXPECT_NE(read().find("No such file"), std::string::npos);
   EXPECT_NE(secret_in({{"BINADE_SECRET_FILE", "/"}}).find("no regular file"), std::string::npos);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(read().find("no regular file"), std::string::npos);  // and it does not wait
+  EXPECT_NE(read().find("no regular file"), std::string::npos);  // and the read does not block
 }
 
 TEST(Secrets, OfALauncherDiffer) {
@@ -237,7 +237,7 @@ TEST(ListenPolicy, OneAddress) {
   }
   EXPECT_NE(error_of([] { listen_at("0.0.0.0", 0); }).find("every address of this machine"),
             std::string::npos);
-  // Others cannot reach the loopback interface of rank 0.
+  // Other machines cannot reach the loopback interface of rank 0.
   const ProcessInfo several{.size = 4, .local_size = 2, .address = "127.0.1.1"};
   EXPECT_NE(error_of([&] { meeting_address(several); }).find("set BINADE_LISTEN"),
             std::string::npos);

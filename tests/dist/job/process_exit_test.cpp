@@ -9,7 +9,7 @@
 namespace binade::dist::process_exit_test {
 namespace {
 
-// The wait() status of a child that gets SIGTERM and then runs `work`.
+// Returns the wait() status of a child that gets SIGTERM and then runs `work`.
 template <class F>
 int status_after_termination(F&& work) {
   const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// dist_ranks MODE [RANK [STEP]]: the program of one process of a test. Tests start it with mpirun,
+// dist_ranks MODE [RANK [STEP]]: the program of one process in a test. Tests start it with mpirun,
 // or with dist_ranks launch N.
 #include <binade/dist/job/launch.h>
 #include <binade/dist/job/world.h>
@@ -55,7 +55,7 @@ void mpi_ring() {
   finish_mpi();
 }
 
-// Collectives of a world, however it was started.
+// Runs collectives in a world, however it was started.
 void world_collectives() {
   World world;
   Communicator& all = world.communicator();
@@ -82,7 +82,7 @@ void world_collectives() {
   world.log(text(n, " ranks over ", all.transport().name()));
 }
 
-// Collectives of tensors on the emulated device.
+// Runs collectives of tensors on the emulated device.
 void nccl() {
   const Device device = Device::parse("emulated");
   World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
@@ -100,7 +100,7 @@ void nccl() {
   world.log(text(world.size(), " ranks over nccl"));
 }
 
-// Some steps of data parallel training, with new groups on the way; returns a checksum of the
+// Trains some data parallel steps and makes new groups meanwhile; returns a checksum of the
 // parameters.
 uint32_t trained(World& world, int steps) {
   manual_seed(3);
@@ -129,7 +129,7 @@ void train() {
   world.log(text("trained to ", trained(world, 30)));
 }
 
-// The same for longer, with its time, for tests that disturb it.
+// Trains for longer and prints the time, for tests that disturb it.
 void work(int steps) {
   World world;
   const auto start = std::chrono::steady_clock::now();
@@ -138,7 +138,7 @@ void work(int steps) {
   world.log(text("trained to ", checksum, " in ", seconds.count(), " s"));
 }
 
-// Fails in the way that `how` says. Returns for "return" and "mismatch".
+// Fails in the way that `how` names. Returns for "return" and "mismatch".
 void misbehave(const std::string& how) {
   const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
   std::fprintf(stderr, "the fault is at %.3f s\n", now.count());
@@ -168,8 +168,8 @@ int rank_by_launcher() {
   return rank ? std::atoi(rank) : -1;
 }
 
-// Repeats collectives; rank `victim` fails as `fault` says: HOW, or HOW@PLACE (init, joined,
-// broadcast, barrier, save, shutdown; else all_reduce), in step `when`.
+// Repeats collectives; in step `when`, rank `victim` fails as `fault` says: HOW, or HOW@PLACE
+// (init, joined, broadcast, barrier, save, shutdown; without a place, all_reduce).
 void fail_on_purpose(const std::string& fault, int victim, int when) {
   const size_t at = fault.find('@');
   const std::string how = fault.substr(0, at),
@@ -195,12 +195,12 @@ void fail_on_purpose(const std::string& fault, int victim, int when) {
       if (how == "return") {
         return;
       }
-      world.communicator().barrier();  // "mismatch"
+      world.communicator().barrier();  // the mismatch
     }
     world.communicator().all_reduce(x, ReduceOp::avg);
     fails_at("broadcast", step);
     world.communicator().broadcast(x, step % world.size());
-    fails_at("save", step);  // the others wait for the one that writes
+    fails_at("save", step);  // the other ranks wait for the writer
     fails_at("barrier", step);
     world.communicator().barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -232,7 +232,7 @@ int run(const std::string& mode, int victim, int step) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc > 3 && argv[1] == std::string("launch")) {  // as binade launch -n N program ...
+    if (argc > 3 && argv[1] == std::string("launch")) {  // like binade launch -n N program ...
       return binade::dist::launch({argv + 3, argv + argc}, {.ranks = std::atoi(argv[2])});
     }
     return binade::dist::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : 0,

@@ -1,4 +1,4 @@
-// Runs a command and returns its output (both streams) and how it ended.
+// Runs a command and returns its output (both streams) and its exit status.
 #pragma once
 #include <sys/wait.h>
 
@@ -12,8 +12,8 @@ namespace binade::dist {
 struct ProgramResult {
   int status;  // exit status; 128 + N for signal N
   std::string output;
-  double seconds;  // from its start to its end
-  double ended;    // when, by the monotonic clock
+  double seconds;  // duration
+  double ended;    // time of its end on the monotonic clock
 };
 
 inline ProgramResult run_program(const std::string& command) {
@@ -33,7 +33,7 @@ inline ProgramResult run_program(const std::string& command) {
 
 inline bool has_mpirun() { return std::system("mpirun --version >/dev/null 2>&1") == 0; }
 
-// The beginning of a command that starts `ranks` processes under Open MPI.
+// Returns the start of a command that runs `ranks` processes under Open MPI.
 inline std::string mpirun(int ranks) {
   return "OMPI_MCA_rmaps_base_oversubscribe=1 timeout -k 5 120 mpirun --oversubscribe "
          "--allow-run-as-root -np " +

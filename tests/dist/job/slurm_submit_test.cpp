@@ -1,4 +1,4 @@
-// The batch script against golden files, and run by bash with fakes of SLURM's programs.
+// Compares the batch script with golden files, and runs it in bash with fake SLURM programs.
 #include <binade/core/io/file_system.h>
 #include <binade/dist/job/slurm_submit.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::string error_of(const SlurmJob& job) {
   return binade::error_of([&] { slurm_script(job); });
 }
 
-// A folder of fake SLURM programs, which write their actions to standard output.
+// A folder of fake SLURM programs that write their actions to stdout.
 class SlurmPrograms : public testing::Test {
  protected:
   void SetUp() override {
@@ -69,7 +69,7 @@ TEST(SlurmScript, NamesTheJobAfterTheProgram) {
             std::string::npos);
   EXPECT_NE(slurm_script({.command = {"/a/ /"}}).find("--job-name=binade\n"), std::string::npos);
   EXPECT_NE(slurm_script({.command = {"x", "{array}"}}).find("'x' '{array}' &"),
-            std::string::npos);  // no array, no mark
+            std::string::npos);  // without an array it is no mark
 }
 
 TEST(SlurmScript, NamesWhatDoesNotFit) {
@@ -104,8 +104,8 @@ TEST_F(SlurmPrograms, GivesOnTheStatusOfTheRanks) {
   }
 }
 
-// The signal arrives while the ranks run; scancel ends them (by TERM here, since background
-// processes of bash ignore INT; SLURM starts the ranks elsewhere).
+// The signal arrives while the ranks run, and scancel ends them. Here it sends TERM, because
+// background processes of bash ignore INT; SLURM starts ranks differently.
 TEST_F(SlurmPrograms, GoesBackIntoTheQueue) {
   put("srun",
       "#!/bin/bash\ntrap 'echo checkpoint; exit 0' TERM\necho $$ >ranks\nkill -USR1 $PPID\n"

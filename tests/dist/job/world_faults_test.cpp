@@ -1,6 +1,6 @@
-// A rank dies, hangs, leaves or throws at a random place and step: every other process ends in time
-// with a table that names it, and no process is left. BINADE_FAULT_POINTS sets the number of
-// points; the slow ctest dist_world_faults_56 tries all 56 pairs of fault and place.
+// A rank dies, hangs, leaves or throws at a random place and step: every other process must end in
+// time with a table that names it, and no process may be left. BINADE_FAULT_POINTS sets the number
+// of points; the slow ctest dist_world_faults_56 tries all 56 pairs of fault and place.
 #include <binade/dist/transport/mpi_transport.h>
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
@@ -14,7 +14,7 @@ namespace binade::dist::world_faults_test {
 namespace {
 
 const std::string kRanks = BINADE_BIN_DIR "/dist_ranks ";
-constexpr double kCollectiveTimeout = 1.5;  // of dist_ranks
+constexpr double kCollectiveTimeout = 1.5;  // as in dist_ranks
 
 int points(int otherwise) {
   const char* wanted = std::getenv("BINADE_FAULT_POINTS");
@@ -26,11 +26,11 @@ struct Fault {
   int victim, step;
 };
 
-// Every process of the fault has this in its command line.
+// Every process of a fault has this tag in its command line.
 std::string tag() { return "faults-of-" + std::to_string(getpid()); }
 
-// The largest step in the tables of an output; -1 if there is none. The row of the victim may be
-// older than its end, and if rank 0 is gone a rank knows only its own row.
+// The largest step in the tables of an output, or -1. The victim's row may be older than its end,
+// and if rank 0 is gone a rank knows only its own row.
 int last_step(const std::string& output) {
   const std::regex row("\n[0-9]+ [^\n]* s +([0-9]+)");
   int step = -1;
@@ -40,8 +40,8 @@ int last_step(const std::string& output) {
   return step;
 }
 
-// When the victim failed, by the monotonic clock: its last words. How long the processes take to
-// start says nothing.
+// The time of the fault on the monotonic clock, from the victim's last words. This leaves out the
+// time that processes take to start.
 double time_of_fault(const std::string& output) {
   std::smatch match;
   const bool found = std::regex_search(output, match, std::regex("the fault is at ([0-9.]+) s\n"));
@@ -64,13 +64,13 @@ void expect_end(const std::string& start, const Fault& fault, double seconds) {
   const std::string victim = "rank " + std::to_string(fault.victim);
   EXPECT_NE(result.output.find(victim), std::string::npos);
   if (fault.how.find('@') == fault.how.npos) {
-    // A victim that can still speak may end the job before another rank reaches its all_reduce.
+    // A victim that can still report may end the job before another rank reaches its all_reduce.
     const std::regex place("all_reduce f32 avg 1000|\n[0-9]+ +after  #[0-9]+ barrier");
     EXPECT_TRUE(std::regex_search(result.output, place));
   }
   if (is_collective(fault.how)) {
     EXPECT_NE(result.output.find("rank  state"), std::string::npos);
-    // The others may still be after the collective of the previous step.
+    // The other ranks may still be in the previous step.
     EXPECT_GE(last_step(result.output), fault.step - 1);
     EXPECT_LE(last_step(result.output), fault.step);
   }
@@ -83,7 +83,7 @@ Fault random_fault(std::mt19937& random, const std::string& how) {
 
 constexpr double kDeadSeconds = 5, kStuckSeconds = kCollectiveTimeout + 5;
 
-// Every kind of death and of standstill, in a random rank at a random place and step.
+// Covers every kind of death and hang, in a random rank at a random place and step.
 TEST(WorldFaults, RandomPoints) {
   constexpr const char* kHow[] = {"kill",  "segv",  "abort",    "exit",
                                   "exit1", "throw", "uncaught", "stop"};
@@ -92,7 +92,7 @@ TEST(WorldFaults, RandomPoints) {
   std::mt19937 random(7);
   const int first = static_cast<int>(random() % 56);
   for (int i = 0; i < points(12); ++i) {
-    // Neighbours differ in both; 56 points are all of them.
+    // Neighbouring points differ in both; 56 points cover all pairs.
     const int at = (first + i * 11) % 56;
     const std::string how = kHow[at % 8], place = kPlace[at / 8];
     expect_end(kRanks + "launch 3 ", random_fault(random, how + place),
@@ -105,7 +105,7 @@ TEST(WorldFaults, ARankThatReadsForeverEndsAll) {
   expect_end(kRanks + "launch 3 ", random_fault(random, "read"), kStuckSeconds);
 }
 
-// Rank 0 has the table and waits for the others at the end.
+// Rank 0 has the table and waits for the other ranks at the end.
 TEST(WorldFaults, AStoppedRankZeroEndsAll) {
   expect_end(kRanks + "launch 3 ", {"stop", 0, 5}, kStuckSeconds);
 }

@@ -1,4 +1,4 @@
-// Worlds of processes that find each other, however they were started.
+// Tests worlds of processes that find each other, however they were started.
 #include <binade/dist/job/world.h>
 #include <binade/dist/transport/mpi_transport.h>
 #include <binade/dist/transport/socket_internal.h>
@@ -39,7 +39,7 @@ TEST(World, StartedByMpirun) {
   }
 }
 
-// The ranks start independently, in any order, as under torchrun.
+// The ranks start independently in any order, as under torchrun.
 TEST(World, StartedLikeTorchrun) {
   std::string command;
   for (const int rank : {2, 1, 0}) {
@@ -49,7 +49,7 @@ TEST(World, StartedLikeTorchrun) {
   expect_output(run_program(command + "wait"), 0, "3 ranks over tcp");
 }
 
-// The same bits on every transport, because the ring fixes the order of every sum.
+// Every transport gives the same bits, because the ring fixes the order of every sum.
 TEST(World, TrainsDataParallel) {
   const auto tcp = run_program(launched(3) + kRanks + "train");
   expect_output(tcp, 0, "trained to ");
@@ -95,17 +95,17 @@ TEST(WorldErrors, StrangersDoNotDisturbTheRendezvous) {
   expect_output(result, 0, "2 ranks over tcp");
 }
 
-// A standard stream that is closed leaves its number to a socket, which no output may reach.
+// The number of a closed standard stream is reused by a socket, which no output may reach.
 TEST(World, RunsWithClosedStreams) {
   EXPECT_EQ(run_program(launched(2) + kRanks + "train >&- <&-").status, 0);
   EXPECT_EQ(run_program(launched(2) + kRanks + "train >&- <&- 2>&-").status, 0);
-  // A reader that has gone ends rank 0 by SIGPIPE, as any program: the launcher says so.
+  // If its reader is gone, rank 0 is ended by SIGPIPE like any program, and the launcher says so.
   const auto cut = run_program("{ " + launched(2) + kRanks + "train; echo status $? >&2; } | true");
   expect_output(cut, 0, "ended by signal 13 (Broken pipe)");
   expect_output(cut, 0, "status 141");
 }
 
-// SECURITY.md: every wait is by the monotonic clock.
+// As SECURITY.md says, every wait uses the monotonic clock.
 TEST(World, DoesNotMindAClockThatJumps) {
   const std::string jumps = "LD_PRELOAD=" BINADE_BIN_DIR "/libclock_jumps.so ";
   const auto result = run_program(jumps + "BINADE_TIMEOUT=10 " + launched(3) + kRanks + "train");
@@ -123,7 +123,7 @@ TEST(WorldErrors, APortInUseIsNamed) {
   EXPECT_LT(result.seconds, 8);
 }
 
-// Somebody who never answers has rank 0's port: a rank gives up in time.
+// A process that never answers has rank 0's port: a rank gives up in time.
 TEST(WorldErrors, AStalePeerIsNotWaitedForLonger) {
   const Socket stale = listen_at("127.0.0.1", 0);
   const auto result =
@@ -141,7 +141,7 @@ TEST(WorldErrors, TheLaunchersSocketMustListen) {
   expect_output(run_program("BINADE_LISTEN_FD=77" + rank), 1, "which is no listening socket");
 }
 
-// SIGSTOP while the ranks meet: the others wait for BINADE_TIMEOUT, not for a minute.
+// After SIGSTOP during the rendezvous, the others wait for BINADE_TIMEOUT, not for a minute.
 TEST(WorldErrors, TheTimeoutBoundsTheRendezvous) {
   const auto result =
       run_program("BINADE_TIMEOUT=1 " + launched(2) +

@@ -1,4 +1,4 @@
-// The classic scheme against DistributedDataParallel: the same training with different traffic.
+// Compares the classic scheme with DistributedDataParallel: equal training, different traffic.
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/data_parallel.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -18,7 +18,7 @@ constexpr int64_t kHeader = 32, kKind = 8 * (2 + kMaxDims);  // of a collective;
 
 struct Traffic {
   StepBytes bytes;
-  std::vector<double> values;  // of rank 0, after the training
+  std::vector<double> values;  // values on rank 0 after training
 };
 
 // Trains for three steps and counts the traffic of the last one.
@@ -117,11 +117,11 @@ TEST(DataParallel, TrainsAsDistributedDataParallelWithTheBytesOfItsTable) {
     const StepBytes ring = distributed_data_parallel_bytes(parameter_bytes, ranks);
     EXPECT_EQ(distributed.bytes.total, ring.total);
     EXPECT_NEAR(static_cast<double>(distributed.bytes.busiest), static_cast<double>(ring.busiest),
-                8 * 2 * ranks);  // segments differ by an element
+                8 * 2 * ranks);  // segments differ by one element
   }
 }
 
-// The table of docs/distributed.md: an MLP of 784, 512, 512 and 10, batch 256, f32.
+// The table in docs/distributed.md: an MLP of 784, 512, 512 and 10, batch 256, f32.
 TEST(DataParallel, TheTableOfTheDocs) {
   const int64_t parameters = 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10);
   const auto kib = [](int64_t bytes) { return (bytes + 512) / 1024; };

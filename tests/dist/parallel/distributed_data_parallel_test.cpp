@@ -1,4 +1,4 @@
-// Ranks are threads here; each has its own model.
+// Tests DistributedDataParallel. Ranks are threads; each has its own model.
 #include <binade/core/autograd/hooks.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -55,7 +55,7 @@ std::vector<double> train(const Run& run, Communicator* group) {
     adam.zero_grad();
     if (ddp) {
       ddp->finish();
-      ddp->compare_parameters();  // bit-identical after every step
+      ddp->compare_parameters();  // bit-identical in every step
     }
   }
   return values_of(model.state());
@@ -104,7 +104,7 @@ TEST(DistributedDataParallel, AWindowIsReducedOnce) {
   });
 }
 
-// An overflow on one rank reaches all ranks through the average: every scaler skips.
+// An overflow on one rank reaches all ranks through the average, so every scaler skips.
 TEST(DistributedDataParallel, AnOverflowOnOneRankIsSeenByAll) {
   run_threads(3, [](Communicator& world) {
     Model model(DType::f32);
@@ -152,7 +152,7 @@ TEST(DistributedDataParallelErrors, ARankThatDriftsAwayIsNamed) {
                        DistributedDataParallel ddp(world, model.parameters(), {.check_every = 4});
                        optim::SGD sgd(model.parameters(), {.lr = 0.1});
                        for (int step = 0; step < 20; ++step) {
-                         if (step == 5 && world.rank() == 0) {  // one bit
+                         if (step == 5 && world.rank() == 0) {  // changes one bit
                            float& value = model.parameters()[2].value.detach().data<float>()[3];
                            value = std::nextafter(value, 1e9F);
                          }
@@ -174,7 +174,7 @@ TEST(DistributedDataParallelErrors, AnotherModelIsNamed) {
       << error;
 }
 
-// Each rank has its own data: the one whose data ends first leaves, or does something else.
+// Each rank has its own data: the first one without data leaves, or does something else.
 TEST(DistributedDataParallelErrors, UnevenDataEndAllInThatStep) {
   for (const bool leaves : {false, true}) {
     std::atomic<int> steps = 0;
@@ -222,7 +222,7 @@ TEST(DistributedDataParallelErrors, AnExceptionInBackwardEndsAllAtOnce) {
                        DistributedDataParallel ddp(world, model.parameters(),
                                                    {.bucket_bytes = 600});
                        HookHandle fault;
-                       if (world.rank() == 1) {  // when the buckets above are under way
+                       if (world.rank() == 1) {  // while the buckets above are in flight
                          fault = on_gradient(model.parameters()[0].value,
                                              [](Tensor&) { fail("rank 1 is out of ideas"); });
                        }

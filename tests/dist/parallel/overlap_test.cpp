@@ -28,7 +28,7 @@ void train_while_held(Communicator& group, const Case& c) {
     parameters.shard(group, c.sharding);
   }
   std::unique_ptr<DistributedDataParallel> ddp;
-  size_t reduced = 0;  // when the first gradient of the first layer came
+  size_t reduced = 0;  // number at the first gradient of the first layer
   bool held = false;
   const auto hold = [&](Tensor&) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -81,7 +81,7 @@ void expect_overlap_on(Device device) {
 
 TEST(Overlap, BucketsAreReducedWhileBackwardGoesOn) { expect_overlap_on({}); }
 
-// Through host memory: the devices are not connected.
+// The device's gradients go through host memory, because the devices are not connected.
 TEST(Overlap, BucketsAreReducedWhileBackwardGoesOnADevice) {
   if (kernels::test_device().is_cpu()) {
     GTEST_SKIP() << "skipped: no device";
@@ -98,12 +98,12 @@ std::vector<BucketTimes> evenly_ready(int count, double backward, int64_t bytes)
 }
 
 TEST(Overlap, OfAModelledLink) {
-  // Two ranks, two steps of 1 + 2 ms each.
+  // Two ranks, two messages of 1 + 2 ms each.
   const LinkDelay link{.latency = 1e-3, .bytes_per_second = 1e6};
   const auto times = modelled_reduction(evenly_ready(3, 0.012, 4000), link, 2);
   EXPECT_DOUBLE_EQ(times[0].begin, 0.004);
   EXPECT_DOUBLE_EQ(times[0].end, 0.010);
-  EXPECT_DOUBLE_EQ(times[1].begin, 0.010);  // behind the first
+  EXPECT_DOUBLE_EQ(times[1].begin, 0.010);  // starts after the first
   EXPECT_DOUBLE_EQ(times[2].end, 0.022);
   const Overlap overlap = overlap_of(times);
   EXPECT_DOUBLE_EQ(overlap.communication, 0.018);
@@ -113,11 +113,11 @@ TEST(Overlap, OfAModelledLink) {
   EXPECT_DOUBLE_EQ(overlap.bound(), 0.010 + 0.0018);
 }
 
-// With links slower and faster than backward, the exposed time stays within the bound.
+// With links slower and faster than backward, the exposed time must stay within the bound.
 TEST(Overlap, ExposesNoMoreThanItMust) {
   const double backward = 1;
   for (const int ranks : {2, 3, 8}) {
-    for (double share = 0.1; share < 10; share *= 1.3) {  // of communication to backward
+    for (double share = 0.1; share < 10; share *= 1.3) {  // communication time over backward time
       const int64_t bytes = 1'000'000;
       const double link_bytes = 12 * bytes * 2.0 * (ranks - 1) / ranks;
       const LinkDelay link{.bytes_per_second = link_bytes / (share * backward)};

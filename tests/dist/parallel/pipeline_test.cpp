@@ -1,4 +1,4 @@
-// Stages on devices and on ranks against the same model as a whole.
+// Compares stages on devices and on ranks with the same model as a whole.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/job/threads.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kIn = 6, kWidth = 10, kClasses = 4, kBatch = 14;
 
-// Encoder, middle and decoder; all stages of one seed have the same values everywhere.
+// Encoder, middle and decoder; stages with the same seed have the same values everywhere.
 struct Model {
   Model() {
     manual_seed(5);
@@ -157,7 +157,7 @@ TEST(Pipeline, NamesWhatDoesNotFit) {
 }
 
 // An encoder on some ranks, a middle and a decoder on others, each with replicas whose gradients
-// are averaged: equal to one device with the whole batch.
+// are averaged. The result must equal one device with the whole batch.
 struct Hybrid {
   int stages, replicas, micro;
   PipelineSchedule schedule;
@@ -190,7 +190,7 @@ TEST_P(PipelineOnRanks, EqualsOneDevice) {
       }
       return model.run(2, model.run(1, model.run(0, x.to(Device{}))).to(x.device()));
     };
-    // The arena of each stage that this rank has.
+    // Gives each stage of this rank an arena.
     const int first = shape.stages == 3 ? stage : 2;
     nn::Module& own = *model.stages[static_cast<size_t>(first)];
     own.to(Device::parse(text("cpu:", all.rank())));
@@ -212,9 +212,9 @@ TEST_P(PipelineOnRanks, EqualsOneDevice) {
   });
 }
 
-// Stages with different numbers of ranks: an encoder on two and a decoder on three, and more.
+// Stages with different numbers of ranks, for example an encoder on two and a decoder on three.
 struct Uneven {
-  std::vector<int> ranks;  // of each stage
+  std::vector<int> ranks;  // ranks of each stage
   int micro;
   PipelineSchedule schedule;
 };

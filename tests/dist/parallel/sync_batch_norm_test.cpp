@@ -1,4 +1,4 @@
-// Batch norm over the batches of all ranks, which are threads here.
+// Tests batch norm over the batches of all ranks, which are threads here.
 #include <binade/core/ops.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kChannels = 3;
 
 struct Result {
-  Tensor y, dx;               // of this rank's rows
+  Tensor y, dx;               // for this rank's rows
   std::vector<double> dw_db;  // sums over the rows
   std::vector<double> running;
 };
@@ -37,7 +37,7 @@ Tensor wave(const Dims& sizes, double phase, DType dtype) {
   return from_values(std::span<const double>(values), sizes, dtype);
 }
 
-// Rows [first, first + count) of a batch of 12 images, forward and backward.
+// Runs rows [first, first + count) of a batch of 12 images forward and backward.
 Result normalize(int64_t first, int64_t count, DType dtype, bool affine, RankGroup* group,
                  Device device = {}) {
   const DType compute = compute_dtype(dtype);
@@ -100,7 +100,7 @@ TEST(SyncBatchNorm, OnADevice) {
   expect_one_batch({1, 7, 4}, DType::f16, true, 1e-2, kernels::test_device());
 }
 
-// {1, 2} on one rank and {4} on the other.
+// The values are {1, 2} on one rank and {4} on the other.
 TEST(SyncBatchNorm, RunningVarianceFarBelowEps) {
   run_threads(2, [](Communicator& group) {
     const Tensor x = group.rank() == 0 ? from_values({1e-6, 2e-6}, {2, 1}) : full({1, 1}, 4e-6);
@@ -111,7 +111,7 @@ TEST(SyncBatchNorm, RunningVarianceFarBelowEps) {
   });
 }
 
-// The means of the ranks differ by less than the rounding of a mean of 1e6 in f32.
+// The means of the ranks differ by less than f32 rounds a mean of 1e6.
 TEST(SyncBatchNorm, RunningVarianceBesideALargeMean) {
   for (Device device : {Device{}, kernels::test_device()}) {
     run_threads(2, [device](Communicator& group) {
@@ -121,7 +121,7 @@ TEST(SyncBatchNorm, RunningVarianceBesideALargeMean) {
                   {first ? 9 : 10, 1});
       const Tensor mean = zeros({1}).to(device), var = ones({1}).to(device);
       (void)batch_norm(x.to(device), {}, {}, mean, var, {.momentum = 1, .group = &group});
-      EXPECT_NEAR(var.to(Device{}).item() * 256 * 12 / (19 * 20), 1, 1e-6);  // of 0, 1 .. 18
+      EXPECT_NEAR(var.to(Device{}).item() * 256 * 12 / (19 * 20), 1, 1e-6);  // that of 0, 1 .. 18
     });
   }
 }
@@ -134,9 +134,8 @@ TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {
       Error);
 }
 
-// Convolution, batch norm, linear, batch norm over single values per sample. There are no biases
-// before the norms: their gradients would be 0 up to rounding, which Adam would turn into whole
-// steps.
+// Convolution, batch norm, linear, batch norm over single values per sample. No biases precede the
+// norms: their gradients would be rounding errors, which Adam would turn into full steps.
 class Model : public nn::Module {
  public:
   Model() : Model(seed()) {}

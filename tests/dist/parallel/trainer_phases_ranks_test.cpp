@@ -1,4 +1,4 @@
-// Phases, metrics, logs and decisions of the Trainer on several ranks: the same as on one.
+// Phases, metrics, logs and decisions of the Trainer are the same on several ranks as on one.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/sets/tensor_dataset.h>
@@ -31,7 +31,7 @@ struct Setup {
   std::string run = {};
   bool resume = false;
   int64_t max_steps = 9;
-  int stopping_rank = -1;  // asks for a stop after step 4
+  int stopping_rank = -1;  // this rank asks for a stop after step 4
 };
 
 struct Outcome {
@@ -170,7 +170,7 @@ TEST(TrainerPhasesRanks, ACallbackOfOneRankEndsAll) {
 
 TEST(TrainerPhasesRanks, AResumedRunIsTheSame) {
   const binade::testing::TemporaryDirectory directory;
-  // Step 6 is validated in both.
+  // Both runs validate after step 6.
   const Outcome whole = train_on(2, {.run = directory / "whole", .max_steps = 10})[0];
   train_on(2, {.run = directory / "run", .max_steps = 6});
   const Outcome resumed =

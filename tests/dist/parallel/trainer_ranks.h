@@ -1,4 +1,4 @@
-// A training that runs alone or on several ranks (threads), for tests of the Trainer on ranks.
+// A training on one or several ranks (threads), for tests of the Trainer.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -23,9 +23,9 @@ using dist::Communicator;
 
 inline constexpr int64_t kSamples = 120, kGlobalBatch = 12, kSteps = kSamples / kGlobalBatch;
 
-// Two layers over all pixels, in the dtype of the weights, with the same values wherever it is
-// created. With a batch norm in between the first layer has no bias: its gradient would be 0 up to
-// rounding.
+// Two layers over all pixels, in the dtype of the weights, created with equal values everywhere. If
+// a batch norm follows, the first layer has no bias, since its gradient would only be rounding
+// error.
 class TwoLayers : public nn::Module {
  public:
   explicit TwoLayers(bool batch_norm = false) : TwoLayers(batch_norm, seed()) {}
@@ -58,12 +58,12 @@ class TwoLayers : public nn::Module {
 struct Training {
   int64_t epochs = 3, accumulate = 1;
   DType dtype = DType::f64;
-  bool f16 = false;                         // mixed precision instead
-  std::optional<Precision> precision = {};  // or this one
+  bool f16 = false;                         // mixed precision
+  std::optional<Precision> precision = {};  // overrides f16
   std::optional<double> clip = {};
   bool scaler = false;
-  int64_t poisoned = -1;          // this sample gives an infinite gradient,
-  int64_t poisonings = kSamples;  // so many times
+  int64_t poisoned = -1;          // gradients of this sample are infinite
+  int64_t poisonings = kSamples;  // this many times
   OnNan on_nan = OnNan::error;
   int64_t validation = 17;
   std::string directory = {};
@@ -73,9 +73,9 @@ struct Training {
   Sharding sharding = Sharding::none;
   bool batch_norm = false, synchronized = false;
   bool rows = false;         // samples come one after another (data/iterable.h)
-  bool knows_length = true;  // and how many is known
+  bool knows_length = true;  // their number is known
   int workers = 0;
-  // Called before each batch with that batch.
+  // Called before each batch.
   std::function<void(const Trainer&, const data::Batch&, int rank)> watch = {};
 };
 
@@ -162,7 +162,7 @@ inline Outcome train(const Training& run, Communicator* group) {
   return outcome;
 }
 
-// Alone or on several ranks; the outcome of all is the same.
+// Trains alone or on several ranks, which must all have the same outcome.
 inline Outcome train_on(int ranks, const Training& run) {
   if (ranks == 1) {
     return train(run, nullptr);

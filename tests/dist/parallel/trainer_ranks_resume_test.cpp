@@ -1,5 +1,5 @@
-// Runs of several ranks that end early, by a signal or a fault, and continue with any number of
-// ranks.
+// Tests runs of several ranks that end early, by a signal or a fault, and continue with any number
+// of ranks.
 #include <binade/core/precision/simulated_formats.h>
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
@@ -13,7 +13,7 @@
 namespace binade::train::trainer_ranks_resume_test {
 namespace {
 
-// By step: the samples that all ranks took.
+// The samples used by all ranks in each step.
 using SeenSamples = std::map<int64_t, std::vector<int64_t>>;
 
 void expect_every_sample_once_per_epoch(SeenSamples& seen, int64_t epochs) {
@@ -32,7 +32,7 @@ void expect_every_sample_once_per_epoch(SeenSamples& seen, int64_t epochs) {
 
 struct Link {
   int ranks;
-  int64_t breaks_off_at;  // a step
+  int64_t breaks_off_at;  // the step of the fault
   Sharding sharding = Sharding::none;
 };
 
@@ -66,7 +66,7 @@ void resume_on_any_number_of_ranks(bool rows, int workers) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("broken off"), std::string::npos) << error.what();
     }
-    for (auto& [step, samples] : now) {  // steps after the last checkpoint come a second time
+    for (auto& [step, samples] : now) {  // steps after the last checkpoint run again
       std::sort(samples.begin(), samples.end());
       EXPECT_TRUE(!seen.contains(step) || seen[step] == samples) << "step " << step;
       seen[step] = samples;
@@ -88,8 +88,8 @@ TEST(TrainerRanks, ResumeWithRowsOneAfterAnotherSeesEachOncePerEpoch) {
   }
 }
 
-// Every rank has histories of its own batches, and gets them back. On another number of ranks all
-// begin with those of rank 0.
+// Every rank has histories of its own batches and gets them back. With another number of ranks, all
+// begin with the histories of rank 0.
 TEST(TrainerRanks, DelayedScalesOfEachRankAreResumed) {
   const testing::TemporaryDirectory directory;
   const FormatScheme scheme = format_scheme("e4m3fn/delayed=4");

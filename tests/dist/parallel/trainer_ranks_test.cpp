@@ -1,4 +1,4 @@
-// The Trainer on several ranks equals one rank with all their batches.
+// The Trainer on several ranks must equal one rank with all their batches.
 #include <binade/dist/job/threads.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/ranks_internal.h>
@@ -84,7 +84,7 @@ TEST(TrainerRanks, DrawOtherRandomNumbersWhileTheyTrain) {
                                   seeds[rank].insert(generator().seed);
                                 }});
   EXPECT_EQ(many.steps, 3 * kSteps);
-  EXPECT_EQ(seeds[0], std::set<uint64_t>{11});  // as alone
+  EXPECT_EQ(seeds[0], std::set<uint64_t>{11});  // as on a single rank
   EXPECT_EQ(seeds[1].size() + seeds[2].size(), 2U);
   EXPECT_TRUE(*seeds[1].begin() != 11 && *seeds[2].begin() != 11 && seeds[1] != seeds[2]);
 }
@@ -95,8 +95,8 @@ TEST(TrainerRanks, AnOverflowInF16OnOneRankIsSkippedByAll) {
   EXPECT_EQ(many.steps, 3 * kSteps);
 }
 
-// Without a scaler a loss that is not finite ends the run: the rank that has it says so, and the
-// others do not wait for it.
+// Without a scaler a loss that is not finite ends the run: the rank that has it reports it, and the
+// other ranks do not wait for it.
 TEST(TrainerRanks, ABadLossOfOneRankEndsAll) {
   try {
     train_on(3, {.poisoned = 5});
@@ -107,7 +107,7 @@ TEST(TrainerRanks, ABadLossOfOneRankEndsAll) {
   }
 }
 
-// All ranks skip the step, or return to the checkpoint, as one rank with their batches does.
+// All ranks skip the step, or return to the checkpoint, as one rank with their batches would.
 TEST(TrainerRanks, ABadLossOfOneRankIsSkippedByAll) {
   const Training run{.poisoned = 7, .on_nan = OnNan::skip};
   const Outcome one = train_on(1, run), many = train_on(3, run);
@@ -164,7 +164,7 @@ TEST(TrainerRanks, MetricsAreOfAllRanksAndWrittenOnce) {
   }
 }
 
-// The n-th evaluation gives the loss log(script[n]), for every label.
+// The n-th evaluation gives the loss log(script[n]) for every label.
 class ScriptedLosses : public nn::Module {
  public:
   explicit ScriptedLosses(std::vector<int64_t> script)
@@ -181,7 +181,7 @@ class ScriptedLosses : public nn::Module {
   size_t evaluations_ = 0;
 };
 
-// Rank 1 alone would stop after the second epoch, rank 0 after the third, with its second weights.
+// Rank 1 alone would stop after epoch 2, rank 0 alone after epoch 3, each with its second weights.
 TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
   const std::vector<int64_t> script[] = {{80, 20, 30, 30, 10}, {80, 90, 20, 20, 20}};
   dist::run_threads(2, [&](Communicator& group) {
@@ -241,7 +241,7 @@ TEST(TrainerRanksErrors, LoadersOfOtherShards) {
             std::string::npos);
 }
 
-// This holds for any exception, not only Error: other ranks must not wait for one that has gone.
+// Holds for any exception, not only Error: other ranks must not wait for one that has left.
 TEST(TrainerRanks, AnyExceptionOfRankZeroReachesAll) {
   for (const bool system : {false, true}) {
     dist::run_threads(2, [&](dist::Communicator& group) {

@@ -17,7 +17,7 @@ struct Rows {
   Tensor x, labels;
 };
 
-// Rows [first, first + count) of the batch of a step.
+// Makes rows [first, first + count) of the batch of a step.
 inline Rows rows_of(int64_t step, int64_t first, int64_t count, DType dtype) {
   std::vector<double> x, labels;
   for (int64_t i = first; i < first + count; ++i) {
@@ -30,7 +30,7 @@ inline Rows rows_of(int64_t step, int64_t first, int64_t count, DType dtype) {
           from_values(std::span<const double>(labels), {count}, DType::i64)};
 }
 
-// Has the same values wherever it is created. Shards of three ranks split its second weight.
+// Has equal values wherever it is created. The shards of three ranks split its second weight.
 struct SmallModel : nn::MLP {
   SmallModel() : MLP(seeded()) {}
   explicit SmallModel(DType dtype) : SmallModel() { to(dtype); }
@@ -50,7 +50,7 @@ inline std::vector<double> values_of(const NamedTensors& tensors) {
   return values;
 }
 
-// Relative for numbers above 1.
+// Compares relative to the number if it is above 1.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected,
                         double tolerance) {
   check(got.size() == expected.size(), got.size(), " values, expected ", expected.size());

@@ -1,4 +1,4 @@
-// ZeRO: training with states, or states and gradients, sharded over ranks (threads here).
+// Tests ZeRO: training with states, or states and gradients, sharded over ranks (threads here).
 #include <binade/core/device/memory.h>
 #include <binade/core/ops.h>
 #include <binade/dist/job/threads.h>
@@ -31,13 +31,13 @@ std::unique_ptr<optim::Optimizer> adamw(const ParameterList& p) {
 }
 
 struct Training {
-  int64_t first = 0, last = 15;  // steps
+  int64_t first = 0, last = 15;  // range of steps
   int64_t micro_batches = 1;
-  DType dtype = DType::f64;  // f16: mixed precision
+  DType dtype = DType::f64;  // f16 means mixed precision
   Make make = adamw;
   double clip = 0;
   bool scaler = false;
-  int64_t infinite_at = -1;  // this step has an infinite gradient on the last rank
+  int64_t infinite_at = -1;  // step with an infinite gradient on the last rank
   optim::AtFloor at_floor = optim::AtFloor::skip;
   bool freeze = false;
   Device device = {};
@@ -109,7 +109,7 @@ State train(const Training& run, Communicator& group, Sharding sharding,
   return {copies(model.state()), copies(optimizer->state_tensors()), optimizer->state_scalars()};
 }
 
-// Values, masters and moments with and without sharding.
+// Compares values, masters and moments with and without sharding.
 void expect_as_unsharded(const Training& run, Sharding sharding, int ranks, double tolerance) {
   run_threads(ranks, [&](Communicator& group) {
     const State whole = train(run, group, Sharding::none), parts = train(run, group, sharding);
@@ -166,7 +166,7 @@ TEST(Zero, ShardsOnADevice) {
   expect_as_unsharded(
       {.last = 10, .dtype = DType::f16, .scaler = true, .infinite_at = 4, .device = device},
       Sharding::states, 3, kSameBits);
-  // The last of six ranks owns nothing.
+  // With six ranks, the last one owns nothing.
   expect_as_unsharded({.last = 10, .dtype = DType::f32, .clip = 0.05, .device = device},
                       Sharding::gradients, 6, 1e-5);
   expect_as_unsharded(
@@ -181,14 +181,14 @@ TEST(Zero, ShardsOnADevice) {
                       Sharding::gradients, 2, kSameBits);
 }
 
-// Two numbers have one sum; with three or more the order depends on the owner of the range.
+// A sum of two numbers is unique; with three or more, the order depends on the range's owner.
 TEST(Zero, ShardedGradientsEqualWholeOnes) {
   expect_as_unsharded({.dtype = DType::f32}, Sharding::gradients, 2, kSameBits);
   expect_as_unsharded({.dtype = DType::f16, .scaler = true, .infinite_at = 7}, Sharding::gradients,
                       2, kSameBits);
   expect_as_unsharded({.micro_batches = 3}, Sharding::gradients, 2, kSameBits);
   expect_as_unsharded({.freeze = true}, Sharding::gradients, 2, kSameBits);
-  for (const int ranks : {2, 3, 6}) {  // of six the last one owns nothing
+  for (const int ranks : {2, 3, 6}) {  // with six ranks, the last one owns nothing
     expect_as_unsharded({.last = ranks == 3 ? 200 : 30, .clip = 0.05}, Sharding::gradients, ranks,
                         1e-12);
     expect_as_unsharded({.clip = 0.05, .scaler = true, .infinite_at = 3}, Sharding::gradients,
@@ -233,7 +233,7 @@ TEST(Zero, AnyNumberOfRanksLoadsTheStateOfAnyOther) {
 
 TEST(Zero, BytesAreAsPredicted) {
   constexpr int kRanks = 4;
-  const int64_t wide = 300;  // so that rounding up is small
+  const int64_t wide = 300;  // large, so that rounding up matters little
   for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::gradients}) {
     std::atomic<int64_t> largest = 0, predicted = 0;
     int64_t grown = 0;

@@ -35,8 +35,8 @@ TEST_P(DelayedTransport, RingsReduce) {
   }));
 }
 
-// A message takes at least as long as over its link, but messages of several groups follow closely:
-// the latency passes only once.
+// A message takes at least the time of its link, but messages of several groups follow closely: the
+// latency passes only once.
 TEST(DelayedTransport, AMessageTakesItsTime) {
   using Clock = std::chrono::steady_clock;
   constexpr LinkDelay link{.latency = 0.02, .bytes_per_second = 1e5};
@@ -54,7 +54,7 @@ TEST(DelayedTransport, AMessageTakesItsTime) {
     check(t.bytes_sent() == (t.rank() == 0 ? 3000 : 0), "sent ", t.bytes_sent());
     const double least = t.rank() == 0 ? 0.03 : 0.03 + 0.02;
     check(t.rank() == 1 || seconds >= least, "took ", seconds, " s");
-    // The receiver began a little later or earlier than the sender.
+    // The receiver may have started a little later or earlier than the sender.
     check(t.rank() == 0 || seconds >= least - 0.02, "took ", seconds, " s");
   }));
 }
@@ -88,7 +88,7 @@ TEST(DelayedTransport, ALeavingPeerIsSeen) {
   EXPECT_EQ(errors[0], "rank 1 has left");
 }
 
-// The effect of CommunicatorOptions::link in run_threads() and World.
+// CommunicatorOptions::link has this effect in run_threads() and World.
 TEST(DelayedTransport, CarriesCollectives) {
   run_threads(3,
               [](Communicator& group) {

@@ -1,7 +1,7 @@
-// A fake libnccl.so.2 for threads or processes of one machine, over named pipes and the memory of
-// the emulated device. Like the real one it does not block: a call is in progress until its
-// messages have arrived. The work queued on a stream runs before its messages are sent.
-// nccl_fault.h plants faults.
+// A fake libnccl.so.2 for threads or processes of one machine, using named pipes and the memory of
+// the emulated device. Like the real library it does not block: a call is in progress until its
+// messages have arrived. Work queued on a stream runs before its messages are sent. nccl_fault.h
+// plants faults.
 #include <binade/dist/transport/nccl_api_internal.h>
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/host/cuda_runtime.h>
@@ -48,7 +48,7 @@ struct Reduction {
 
 struct Job {
   std::vector<Message> messages;
-  Reduction reduce{};  // where `to` is not null
+  Reduction reduce{};  // used if `to` is not null
 };
 
 size_t width_of(DataType type) {
@@ -111,7 +111,7 @@ class Communicator {
       ::close(out_[static_cast<size_t>(peer)]);
       ::unlink(pipe(peer, rank_).c_str());
     }
-    ::rmdir(folder_.c_str());  // the last one does it
+    ::rmdir(folder_.c_str());  // succeeds for the last rank
   }
 
   int rank() const { return rank_; }
@@ -149,7 +149,7 @@ class Communicator {
     }
   }
 
-  // A rank is connected when all have opened its pipes: one that goes at once leaves none behind.
+  // A rank is connected when all ranks have opened its pipes, so none can leave before that.
   void greet() {
     std::vector<char> bytes(2 * static_cast<size_t>(size_));
     std::vector<Message> messages;

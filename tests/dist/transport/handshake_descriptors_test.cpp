@@ -1,4 +1,4 @@
-// The listener of a job whose process has no descriptor left.
+// Tests the listener of a job whose process has no file descriptor left.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 namespace binade::dist::handshake_descriptors_test {
 namespace {
 
-// Lowers the limit of descriptors to those in use, as if the process had no other left.
+// Lowers the limit of file descriptors to those in use.
 class NoMoreFiles {
  public:
   NoMoreFiles() {
@@ -27,7 +27,7 @@ class NoMoreFiles {
   rlimit before_{};
 };
 
-// The rank has its socket, and the listener has not accepted it.
+// The rank has its socket, but the listener has not accepted it.
 bool stands_at(const AuthenticatedListener& listener, Connector& rank) {
   return until([&] {
     rank.advance();
@@ -36,7 +36,7 @@ bool stands_at(const AuthenticatedListener& listener, Connector& rank) {
   });
 }
 
-// A rank that comes while the process has no descriptor left takes the place of a stranger.
+// A rank that connects while no descriptor is left takes that of a stranger.
 TEST(Strangers, GiveTheirDescriptorToARank) {
   auto listener = listener_of();
   Raw silent(listener);
@@ -52,7 +52,7 @@ TEST(Strangers, GiveTheirDescriptorToARank) {
   EXPECT_FALSE(silent.hear(listener));
 }
 
-// Without strangers the rank waits, and its first attempt succeeds when there is a descriptor.
+// Without strangers the rank waits, and its first attempt succeeds once a descriptor is free.
 TEST(Strangers, WithoutDescriptorsARankWaits) {
   auto listener = listener_of();
   auto rank = connector_to(listener);

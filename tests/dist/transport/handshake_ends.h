@@ -1,4 +1,4 @@
-// Both ends of a handshake in one thread, for its tests.
+// Runs both ends of a handshake in one thread, for tests.
 #pragma once
 #include <binade/dist/transport/handshake_internal.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline Connector connector_to(const AuthenticatedListener& listener, const Key& 
           [](const std::string& address) { return "I am at " + address; }};
 }
 
-// Runs `step` until it returns true or the seconds are over.
+// Runs `step` until it returns true or the time is over.
 template <class F>
 bool until(F&& step, double seconds = kPatience) {
   for (const double end = monotonic_seconds() + seconds; monotonic_seconds() < end;) {
@@ -64,7 +64,7 @@ inline Meeting meet(AuthenticatedListener& listener, Connector& connector,
   return meeting;
 }
 
-// A peer that sends what it likes.
+// A peer that can send anything.
 class Raw {
  public:
   explicit Raw(const AuthenticatedListener& listener)
@@ -74,7 +74,7 @@ class Raw {
     frames_.socket().send_all(bytes.data(), bytes.size(), monotonic_seconds() + kPatience);
   }
   void send(FrameType type, std::string_view bytes) { frames_.write(type, bytes); }
-  // The next frame of the listener; none if it hangs up.
+  // The next frame from the listener; none if it hangs up.
   std::optional<Frame> hear(AuthenticatedListener& listener) {
     std::optional<Frame> heard;
     EXPECT_TRUE(until([&] {

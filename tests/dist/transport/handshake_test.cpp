@@ -1,4 +1,4 @@
-// The handshake between two ends of one thread: neither ever waits.
+// Tests the handshake between two ends in one thread: neither end ever blocks.
 #include <binade/dist/transport/handshake_internal.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 
 #include "tests/dist/transport/handshake_ends.h"
 
-// The name service of this program: slow.test has an address after some seconds, none.test has
-// none. The names of the system are not asked.
+// Replaces the system's name service: slow.test has an address after some seconds, none.test has
+// none. The system's names are not looked up.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
                            addrinfo** found) {
   const std::string host = name ? name : "";
@@ -34,7 +34,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
 namespace binade::dist::handshake_test {
 namespace {
 
-// The frames of an honest connecting end, as one on its way sees them.
+// The frames of an honest connecting end, recorded by a relay between the ends.
 std::vector<Frame> recorded(AuthenticatedListener& listener) {
   Socket relay = listen_at("127.0.0.1", 0);
   Connector honest("127.0.0.1", relay.port(), kKey, kClaim);
@@ -98,7 +98,7 @@ TEST(Handshake, AClaimForAnotherPortIsNotHeard) {
   }
 }
 
-// One who was on the way sends everything again.
+// A relay sends all recorded frames again.
 TEST(Handshake, AReplayIsNotHeard) {
   auto listener = listener_of();
   const std::vector<Frame> frames = recorded(listener);
@@ -168,7 +168,7 @@ TEST(Handshake, AnAlteredFirstMessageIsNotHeard) {
   EXPECT_EQ(inner.admitted(), 0U);
 }
 
-// The connecting end wants a proof too.
+// The connecting end demands a proof, too.
 TEST(Handshake, AnImpostorAtThePortIsRefused) {
   Socket impostor = listen_at("127.0.0.1", 0);
   for (const FrameType type : {FrameType::challenge, FrameType::welcome, FrameType::goodbye}) {
@@ -215,7 +215,7 @@ TEST(Strangers, AreFewAndDoNotDisplaceARank) {
     ASSERT_LE(listener.strangers(), AuthenticatedListener::kMostStrangers);
   }
   EXPECT_EQ(listener.strangers(), AuthenticatedListener::kMostStrangers);
-  EXPECT_FALSE(strangers.front().hear(listener));  // the oldest had to go
+  EXPECT_FALSE(strangers.front().hear(listener));  // the oldest was removed
   EXPECT_TRUE(meet(listener, rank).caller);
   EXPECT_EQ(rank.reason(), "no answer yet");  // at the first attempt
   auto late = connector_to(listener);
@@ -235,7 +235,7 @@ TEST(Strangers, HaveASecondAndFewBytes) {
   EXPECT_EQ(listener.strangers(), 2U);
   const double start = monotonic_seconds();
   slow.send("B");
-  double last = 0;  // when a call began that left a stranger, however late the machine is
+  double last = 0;  // start of the last call that left a stranger
   EXPECT_TRUE(until([&] {
     const double now = monotonic_seconds();
     listener.advance();
@@ -247,7 +247,7 @@ TEST(Strangers, HaveASecondAndFewBytes) {
   EXPECT_FALSE(slow.hear(listener));
 }
 
-// The system's look-up has no deadline: no call waits for it.
+// The system's name lookup has no deadline, so no call may wait for it.
 TEST(Connectors, DoNotWaitForAName) {
   auto listener = listener_of();
   Connector connector("slow.test", listener.socket().port(), kKey, kClaim);

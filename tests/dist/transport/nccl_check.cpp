@@ -1,7 +1,7 @@
 // nccl_check [cuda|emulated] runs the ring, ncclAllReduce and data parallel training between ranks
-// started by binade launch, all on one GPU if there is no other. NCCL allows that if each rank
-// claims to be a separate host. Rank 0 prints a line of JSON; if NCCL does not start, the exit
-// status is 77 with a line "nccl_check: skipped: ...".
+// started by binade launch. They share one GPU if there is no other, which NCCL allows if each rank
+// claims to be a separate host. Rank 0 prints a line of JSON. If NCCL does not start, the exit
+// status is 77, with a line "nccl_check: skipped: ...".
 #include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
 #include <binade/dist/job/world.h>
@@ -47,7 +47,7 @@ int exact_sums(Communicator& group, Device device) {
   return checks;
 }
 
-// Ten steps on a share of each batch against the whole batch on this rank alone; returns the
+// Compares ten steps on a share of each batch with the whole batch on this rank alone; returns the
 // largest difference of a parameter.
 double train(Communicator& group, Device device) {
   constexpr int64_t kShare = 8;
@@ -102,14 +102,14 @@ double median_milliseconds(Communicator& group, Device device, Algorithm algorit
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
             .count());
   }
-  std::sort(times.begin() + 1, times.end());  // the first one warms up
+  std::sort(times.begin() + 1, times.end());  // the first is a warm-up
   return times[4];
 }
 
 int run(const std::string& name) {
   const char* rank = std::getenv("BINADE_RANK");
   ::setenv("NCCL_HOSTID", (std::string("binade-") + (rank ? rank : "0")).c_str(), 0);
-  ::setenv("BINADE_NCCL", "off", 1);  // connected below, where a failure can be told
+  ::setenv("BINADE_NCCL", "off", 1);  // it is connected below, where a failure can be reported
   const Device device = Device::parse(name);
   World world({.collectives = {.timeout = 60, .first_timeout = 60}});
   Communicator& group = world.communicator();

@@ -1,9 +1,9 @@
 // The fault that a test plants in the fake NCCL.
 //
 // FAKE_NCCL_FAULT=KIND:RANK:K plants a fault at the K-th call of that rank's thread: "error" (the
-// call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails),
-// "abort" (the same, and then neither ncclCommAbort nor ncclCommDestroy returns), "progress" (it is
-// in progress for ever).
+// call fails), "hang" (it never returns), "async" (it succeeds and the communicator fails), "abort"
+// (the same, and then neither ncclCommAbort nor ncclCommDestroy returns), "progress" (it stays in
+// progress for ever).
 #pragma once
 #include <unistd.h>
 
@@ -15,7 +15,7 @@
 namespace testing {
 
 struct NcclFault {
-  std::string kind;  // empty: none
+  std::string kind;  // empty: no fault
   int rank = 0, call = 0;
 };
 

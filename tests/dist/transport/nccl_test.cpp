@@ -1,4 +1,4 @@
-// NCCL, with a fake library (fake_nccl.cpp) and the emulated device.
+// Tests NCCL with a fake library (fake_nccl.cpp) and the emulated device.
 #include <binade/core/autograd/op.h>
 #include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
@@ -25,7 +25,7 @@ constexpr const char* kFake = BINADE_FAKE_NCCL;
 constexpr const char* kFake = "/nonexistent/libnccl.so.2";
 #endif
 
-// Must run before anything asks for NCCL.
+// Must run before anything uses NCCL.
 [[maybe_unused]] const bool kChosen = ::setenv("BINADE_NCCL_LIBRARY", kFake, 1) == 0;
 
 constexpr Device kEmulated{Device::kEmulated, 0};
@@ -53,7 +53,7 @@ TEST(Nccl, IsMissedByName) {
 class Nccl : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(1, 2, 3));
 
-// Runs body over NCCL; the ranks first meet as threads.
+// Runs `body` over NCCL; the ranks first meet as threads.
 void run_nccl(int ranks, const std::function<void(Transport&)>& body) {
   expect_no_errors(run_ranks(ranks, [&](Transport& meeting) {
     const std::shared_ptr<Transport> borrowed(&meeting, [](Transport*) {});
@@ -78,7 +78,7 @@ TEST_P(Nccl, RingIsExactOnTheDevice) {
   });
 }
 
-// The device adds as the CPU does.
+// The device must add like the CPU.
 TEST(NcclRing, HasTheBitsOfTheCpu) {
   std::vector<uint32_t> on_cpu(6), on_device(6);
   const auto all_bits = [](Transport& t, std::vector<uint32_t>& out) {
@@ -134,7 +134,7 @@ TEST(NcclCommunicator, KeepsTensorsOnTheirDevice) {
             group.gather_ranges(ranges, bounds);
             check(ranges.at(0) == 6 && ranges.at(6) == 6, "ranges: ", ranges.at(0), " ",
                   ranges.at(6));
-            // Only the signatures go through the host.
+            // Only the descriptions of the tensors go through the host.
             const uint64_t each = 40;
             check(group.transport().bytes_sent() - before <= each * 60, "the host carried ",
                   group.transport().bytes_sent() - before, " bytes");
@@ -179,8 +179,8 @@ TEST(NcclCommunicator, FollowsTheCurrentStream) {
             "");
 }
 
-// Buckets are reduced during backward, on a separate thread and streams: the same parameters as
-// through the CPU.
+// Buckets are reduced during backward, on a separate thread and streams. The parameters must equal
+// those of the CPU.
 TEST(NcclCommunicator, TrainsDataParallel) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
@@ -226,7 +226,7 @@ TEST(NcclCommunicator, TrainsDataParallel) {
             "");
 }
 
-// The same with sharded gradients, reduced during backward.
+// The same training with sharded gradients, reduced during backward.
 TEST(NcclCommunicator, TrainsWithShardedGradients) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
@@ -261,14 +261,14 @@ TEST(NcclCommunicator, TrainsWithShardedGradients) {
             "");
 }
 
-// Plants a fault at a call of a run of two ranks: each ends with an error, in time.
+// Plants a fault in a call of a run of two ranks: each must end with an error in time.
 void expect_end(const std::string& kind, int rank, int k, const std::string& folder) {
   const std::string fault = kind + ":" + std::to_string(rank) + ":" + std::to_string(k);
   const ProgramResult result =
       run_program("TMPDIR=" + folder + " FAKE_NCCL_FAULT=" + fault +
                   " BINADE_NCCL_LIBRARY=" BINADE_FAKE_NCCL " timeout -k 5 60 " BINADE_BIN_DIR
                   "/dist_ranks launch 2 " BINADE_BIN_DIR "/dist_ranks nccl");
-  const bool waits = kind == "hang" || kind == "progress";  // for the timeout of 1.5 s
+  const bool waits = kind == "hang" || kind == "progress";  // until the timeout of 1.5 s
   EXPECT_NE(result.status, 0) << fault << "\n" << result.output;
   EXPECT_LT(result.seconds, (waits ? 1.5 : 0) + 5 + (kind == "hang" ? 3 : 0)) << fault << "\n"
                                                                               << result.output;
@@ -300,7 +300,7 @@ TEST_P(NcclFaults, EndEveryRank) {
   }
 }
 
-// 200 points; only in the slow ctest dist_nccl_faults_200.
+// Tests 200 points; runs only in the slow ctest dist_nccl_faults_200.
 TEST_P(NcclFaults, EndEveryRankAtEveryCall) {
   if (std::getenv("BINADE_FAULT_POINTS") == nullptr) {
     GTEST_SKIP() << "skipped: slow; run it as dist_nccl_faults_200";

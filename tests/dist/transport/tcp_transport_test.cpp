@@ -11,7 +11,7 @@ Key key_of(const std::string& secret) { return derive_key(secret, "test"); }
 
 using Secrets = std::function<std::string(int rank)>;
 
-// The ranks are threads here; the transport does not know that.
+// The ranks are threads here, but the transport does not know that.
 std::vector<std::string> run_tcp_ranks(
     int size, const std::function<void(Transport&)>& body,
     const Secrets& secret_of = [](int) { return "secret"; }) {
@@ -56,12 +56,12 @@ TEST_P(TcpTransport, RunsTheRing) {
   }));
 }
 
-// Twice the same ranks: the messages of one group do not reach the other.
+// Two groups have the same ranks: the messages of one group must not reach the other.
 TEST(TcpTransport, GroupsOfTheSameRanksAreApart) {
   expect_no_errors(run_tcp_ranks(2, [](Transport& t) {
     const auto first = t.split({0, 1}), second = t.split({0, 1});
     char sent[] = {1, 2}, got[] = {0, 0};
-    // Rank 1 connects for the second group first, while rank 0 waits for the first.
+    // Rank 1 connects for the second group first, while rank 0 waits for the first one.
     std::vector<Transport*> groups = {second.get(), first.get()};
     if (t.rank() == 0) {
       std::swap(groups[0], groups[1]);
@@ -131,7 +131,7 @@ TEST(TcpTransportErrors, StrangersAreNotHeard) {
   EXPECT_EQ(byte, 0);
 }
 
-// The time of strangers also ends when no link opens any more, and nobody uses the transport.
+// Strangers are also dropped in time if no link opens any more and nobody uses the transport.
 TEST(TcpTransportErrors, StrangersDoNotOutstayTheLastLink) {
   Socket listeners[] = {listen_at("127.0.0.1", 0), listen_at("127.0.0.1", 0)};
   const int port = listeners[0].port();
@@ -148,7 +148,7 @@ TEST(TcpTransportErrors, StrangersDoNotOutstayTheLastLink) {
   other.join();
   char byte = 0;
   EXPECT_TRUE(stranger.wait_readable(1));
-  EXPECT_EQ(stranger.receive_some(&byte, 1), -1);  // it was hung up
+  EXPECT_EQ(stranger.receive_some(&byte, 1), -1);  // it was closed
 }
 
 TEST(Sockets, ErrorsNameTheAddress) {

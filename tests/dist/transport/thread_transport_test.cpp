@@ -40,7 +40,7 @@ TEST(ThreadTransportErrors, InterruptEndsAWait) {
   EXPECT_EQ(errors[0], "the transport was interrupted");
 }
 
-// A rank fails between a split and the first message over it, while another has yet to split.
+// A rank fails between a split and its first message, while another rank has yet to split.
 TEST(ThreadTransportErrors, ARankMayLeaveASplitBeforeOthersCome) {
   const auto hub = make_thread_hub(2);
   auto quick = make_thread_transport(hub, 0), slow = make_thread_transport(hub, 1);

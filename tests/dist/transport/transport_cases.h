@@ -1,4 +1,4 @@
-// The requirements of every transport. All ranks run each function, and it throws on a failure.
+// The requirements of every transport. All ranks run each function; it throws on a failure.
 #pragma once
 #include <binade/dist/transport/transport.h>
 
@@ -10,8 +10,8 @@
 
 namespace binade::dist {
 
-// Every rank sends to the next and receives from the previous one, in one group: sizes from 0 to
-// more than any buffer on the way.
+// Every rank sends to the next and receives from the previous one in one group, with sizes from 0
+// to more than any buffer in between.
 inline void pass_on(Transport& t) {
   const int next = (t.rank() + 1) % t.size(), before = (t.rank() + t.size() - 1) % t.size();
   for (const size_t bytes : {size_t(0), size_t(1), size_t(7), size_t(100'003), size_t(3 << 20)}) {
@@ -29,7 +29,7 @@ inline void pass_on(Transport& t) {
   }
 }
 
-// Many groups in flight between all pairs arrive in order.
+// Many groups in flight between all pairs must arrive in order.
 inline void keep_order(Transport& t) {
   constexpr int kMessages = 40;
   const auto size = static_cast<size_t>(t.size());
@@ -57,7 +57,7 @@ inline void keep_order(Transport& t) {
   }
 }
 
-// The odd and the even ranks, in reverse order, while the whole group also exchanges messages.
+// Splits off odd and even ranks, in reverse order, while the whole group exchanges messages.
 inline void split_in_two(Transport& t) {
   std::vector<int> members;
   for (int rank = t.size() - 1; rank >= 0; --rank) {
@@ -75,7 +75,7 @@ inline void split_in_two(Transport& t) {
   pass_on(*part);
 }
 
-// Two ranks: the second one is idle for longer than the first one waits.
+// Of two ranks, the second is idle for longer than the first one waits.
 inline void wait_for_a_late_rank(Transport& t) {
   t.set_timeout(0.1);
   char byte = 0;

@@ -1,7 +1,7 @@
 // case: reduce
 
-// A lock that one thread of a block takes at a time, with fences on both sides: integers, so that
-// the order of the blocks does not matter.
+// A lock that one thread of each block takes, with fences on both sides. The sum is in double, so
+// the order of the blocks does not show in the rounded result.
 #include <cuda_runtime.h>
 
 __device__ int lock = 0;

@@ -1,6 +1,6 @@
 #include <cmath>
 
-// Rows of unequal length: row r has up to `each` elements, and the last one has all that are left.
+// Rows of unequal length: row r has up to `each` elements, the last row all that remain.
 extern "C" void fill(double* begin, double* column, long long rows, long long cols, long long each,
                      long long seed) {
   for (long long r = 0; r < rows; ++r)

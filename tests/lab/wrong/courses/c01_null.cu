@@ -1,6 +1,6 @@
 // case: reduce
 
-// A pointer that points nowhere.
+// A null pointer is dereferenced.
 #include <cuda_runtime.h>
 __global__ void k(const float* x, float* y, float* t, int n) {
   float s = 0;

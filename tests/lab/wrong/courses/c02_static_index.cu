@@ -1,6 +1,6 @@
 // case: softmax
 
-// An index beyond a static __shared__ array: a block of 128 threads, and partial sums of 64.
+// An index beyond a static __shared__ array: blocks have 128 threads, but there are 64 sums.
 #include <cuda_runtime.h>
 
 __global__ void softmax(const float* x, float* y, int cols) {

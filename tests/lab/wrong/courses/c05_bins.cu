@@ -1,6 +1,6 @@
 // case: histogram
 
-// More bins than the shared array has.
+// There are more bins than elements in the shared array.
 #include <cuda_runtime.h>
 __global__ void k(const int* x, int* y, int n, int bins) {
   __shared__ int h[128];

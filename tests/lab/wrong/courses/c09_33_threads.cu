@@ -1,6 +1,6 @@
 // case: reduce
 
-// A block of 33 threads, of whose second warp one lane exists: the full mask names 31 that do not.
+// In a block of 33 threads the second warp has one lane: the full mask names 31 missing lanes.
 #include <cuda_runtime.h>
 
 __global__ void sum(const float* x, float* y, int n) {

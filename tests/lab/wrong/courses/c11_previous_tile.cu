@@ -1,7 +1,6 @@
 // case: gemm
 
-// The tile of the next step is loaded while other threads still multiply by that of the step
-// before.
+// The next tile is loaded while other threads still multiply by the previous one.
 #include <cuda_runtime.h>
 
 constexpr int kTile = 8;

@@ -1,6 +1,6 @@
 // case: reduce
 
-// A sum in memory that nothing cleared.
+// A sum is accumulated in memory that was not cleared.
 #include <cuda_runtime.h>
 __global__ void k(const float* x, float* t, int n) {
   float s = 0;

@@ -1,6 +1,6 @@
 // case: reduce
 
-// Halves of a range; a range of one element is halved for ever.
+// Recursion over halves of a range does not end, because a range of one element is halved again.
 #include <cuda_runtime.h>
 __device__ float sum(const float* x, int begin, int end) {  //! out of bounds
   if (begin == end)

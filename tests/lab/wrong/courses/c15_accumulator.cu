@@ -1,6 +1,6 @@
 // case: gemm
 
-// An accumulator in registers that nobody set to zero.
+// An accumulator in registers is not set to zero.
 #include <cuda_runtime.h>
 
 __global__ void gemm(const float* a, const float* b, float* y, int m, int n, int k) {

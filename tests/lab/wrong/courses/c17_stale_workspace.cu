@@ -1,6 +1,6 @@
 // case: reduce
 
-// A workspace of the first call is kept, though solve() freed it at its end.
+// The first call's workspace is used again, although solve() freed it at its end.
 #include <cuda_runtime.h>
 
 __global__ void halves(const float* x, float* parts, int n) {

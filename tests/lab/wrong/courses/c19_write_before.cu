@@ -1,6 +1,6 @@
 // case: histogram
 
-// Counts of one bin too low: the value 0 is counted before the array.
+// The bin is one too low, so the value 0 is counted before the start of the array.
 #include <cuda_runtime.h>
 
 __global__ void clear(int* y, int bins) {

@@ -1,7 +1,7 @@
 // case: transpose
 
-// Rows and columns are exchanged in the index of the output: writes reach far beyond it, or stay in
-// it at a wrong place.
+// Rows and columns are swapped in the index of the output: writes land far beyond it, or at a wrong
+// place in it.
 #include <cuda_runtime.h>
 
 __global__ void transpose(const float* x, float* y, int rows, int cols) {

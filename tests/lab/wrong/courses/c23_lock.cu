@@ -1,6 +1,6 @@
 // case: reduce
 
-// A spin lock without a body that nobody opens again.
+// A spin lock is never released.
 #include <cuda_runtime.h>
 
 __device__ int lock = 0;

@@ -1,6 +1,6 @@
 // case: reduce
 
-// Dynamic shared memory of as many bytes as there are elements.
+// The size of dynamic shared memory is given in elements instead of bytes.
 #include <cuda_runtime.h>
 
 __global__ void sum(const float* x, float* y, int n) {
