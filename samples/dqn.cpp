@@ -94,17 +94,13 @@ void run(const train::RunFlags& flags, int64_t size) {
   CartPole game;
   Memory memory{.rows = zeros({size, 10})};
   int64_t step = 0;
-  const std::vector<train::CheckpointPart> parts{online,
-                                                 {"target", target},
-                                                 adam,
-                                                 schedule,
-                                                 scaler,
-                                                 generator(),
-                                                 {"game", game.state},
-                                                 {"age", game.age},
-                                                 {"memory", memory.rows},
-                                                 {"count", memory.count},
-                                                 {"step", step}};
+  std::vector<train::CheckpointPart> parts{online, {"target", target}, adam, schedule,
+                                           scaler, generator()};
+  parts.insert(parts.end(), {{"game", game.state},
+                             {"age", game.age},
+                             {"memory", memory.rows},
+                             {"count", memory.count},
+                             {"step", step}});
   const train::CheckpointOptions place = flags.checkpoint_options();
   const bool resumed = train::load_checkpoint(place, parts);
   train::JsonLines log({.file = "metrics.jsonl"});
