@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks an answer to an exercise of the course: docs/precision/check.py 4.2 2048. Prints whether it is
+"""Checks an answer to an exercise of the course: docs/precision/check.py 4.2 46.5. Prints whether it is
 right, and for a wrong one a hint. Exit status: 0 right, 1 wrong, 2 no such exercise or no number.
 """
 import math

@@ -22,7 +22,7 @@ from stage import Failed, Programs, Skipped, Stage, base_environment, device_lin
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CALL_SECONDS = 530  # the tar and the start of the script need the rest of 9 minutes
 
-DOCTOR = ("doctor", right.doctor, 20)  # first stage of each call: it says which GPU the call used
+DOCTOR = ("doctor", right.doctor, 20)  # the first stage of "right": it says which GPU is used
 
 # The stages of each call in order. The seconds of a stage are reserved while earlier ones run, so that no stage
 # takes the time of a later one; unused time goes to the next.
