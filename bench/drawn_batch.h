@@ -1,5 +1,5 @@
-// Batches with a rule that a model can learn, so a loss after some hundred steps is meaningful. They
-// are drawn by integer arithmetic, which other programs can repeat (scripts/gpu_check/peer.py).
+// Batches with a rule that a model can learn, so a loss after some hundred steps is meaningful.
+// Integer arithmetic draws them, which other programs can repeat (scripts/gpu_check/peer.py).
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/nn/module.h>
