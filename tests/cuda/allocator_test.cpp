@@ -178,8 +178,8 @@ class Model {
   bool flushed_ = false;
 };
 
-// BINADE_ALLOCATOR_OPERATIONS: of each of six runs; the ctest cuda_allocator_long makes 10^6 in
-// all.
+// BINADE_ALLOCATOR_OPERATIONS is the number of operations of each of six runs; the ctest
+// cuda_allocator_long makes 10^6 in all.
 TEST_F(AllocatorTest, TenThousandRandomOperationsAgreeWithAModel) {
   const char* set = std::getenv("BINADE_ALLOCATOR_OPERATIONS");
   const int operations = set != nullptr ? std::atoi(set) : 10000;

@@ -142,8 +142,8 @@ TEST_F(GraphedStepTest, AReadInsideIsAnErrorAndLeavesThePlainStepUsable) {
   EXPECT_EQ(step.replays(), 1);
 }
 
-// A weight that is changed in place between two calls is what the next one goes on from, be that
-// plain, the recording, or a replay.
+// If a weight is changed in place between two calls, the second call starts from the new values,
+// whether it is a plain step, the recording, or a replay.
 TEST_F(GraphedStepTest, FollowsWeightsThatWereChangedInPlace) {
   for (const int64_t changed_before : {1, 2, 3, 5}) {
     Training training(Precision::mixed(DType::f16));

@@ -163,7 +163,7 @@ TEST_F(TrainerOnDeviceTest, ReplaysNamedFieldsAndLogValues) {
   EXPECT_EQ(replayed, 16);
 }
 
-// Two optimizers by turns, with loss scalers, compute on a device what they compute on the CPU.
+// Two optimizers take turns, with loss scalers: a device computes what the CPU computes.
 TEST_F(TrainerOnDeviceTest, PhasesTakeTurns) {
   const auto run = [](Device device) {
     manual_seed(7);

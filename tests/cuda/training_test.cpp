@@ -1,5 +1,5 @@
-// Models of First light train on the device as on the CPU: the same losses from the same weights,
-// batches and random numbers, in fp32 and in fp16 mixed precision with a dynamic scaler.
+// An MLP and a CNN train on the device as on the CPU: from the same weights, batches and random
+// numbers the losses agree, in f32 and in mixed f16 and bf16 with a dynamic scaler.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>

@@ -58,7 +58,7 @@ TEST(FreezeOthers, FrozenParametersStayFrozen) {
   EXPECT_TRUE(net.b.weight.requires_grad());
 }
 
-// The generator's loss cannot reach what is not in its list: a clear error, no silence.
+// A loss that reaches only frozen parameters is an error.
 TEST(FreezeOthers, ALossOfFrozenParametersAloneIsAnError) {
   Net net;
   const FreezeOthers scope(net, net.a.parameters());
