@@ -101,8 +101,10 @@ TEST(Activations, WithOptionsAndParameters) {
   EXPECT_EQ(Identity()(x).at(3), x.at(3));
   EXPECT_EQ(GLU({.dim = 1})(x).sizes(), (Dims{2, 2, 3}));
   EXPECT_THROW(GLU()(x), Error);
-  EXPECT_EQ(error_of([&] { GLU({.dim = 3})
-                           (x); }),
+  EXPECT_EQ(error_of([&] {
+              GLU({.dim = 3})
+              (x);
+            }),
             text("GLU: got shape ", x.sizes(), " and dim = 3, expected an even size there"));
   PReLU one, each({.channels = 4, .init = 0.5});
   EXPECT_EQ(one.weight.at(0), 0.25);
