@@ -16,7 +16,7 @@ using BinaryOp = Tensor (*)(const Tensor&, const Tensor&);
 
 // Memory for the result: the strides of the first input that has its sizes, else row-major.
 Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
-  if (a.sizes() == b.sizes()) [[likely]] {
+  if (a.view().sizes == b.view().sizes) [[likely]] {
     return empty_like(a, dtype);
   }
   const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
@@ -26,9 +26,8 @@ Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) 
 }
 
 Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
-  const DType dtype = a.dtype();
+  const DType dtype = a.view().dtype;
   const bool any = kernels::takes_integers(f);
-  check(a.device() == b.device(), op.name, ": got devices ", a.device(), " and ", b.device());
   check(is_floating(dtype) || (any && dtype != DType::boolean), op.name, ": got dtype ", dtype,
         ", expected a floating dtype", any ? ", i64, i32 or u8" : "", "; convert with to()");
   Tensor y = result_of(op.name, a, b, dtype);
@@ -75,7 +74,6 @@ constexpr Op kGe{"ge", OpClass::pointwise};
 
 Tensor compare(const Op& op, Compare f, const Tensor& a_, const Tensor& b_) {
   auto [a, b] = op.enter_promoted(a_, b_);
-  check(a.device() == b.device(), op.name, ": got devices ", a.device(), " and ", b.device());
   Tensor y = result_of(op.name, a, b, DType::boolean);
   kernels::compare_forward({.op = f, .a = a, .b = b, .y = y});
   return op.plain({a, b}, y);
