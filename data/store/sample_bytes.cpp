@@ -34,14 +34,14 @@ void append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-struct Part {
+struct StoredPart {
   PartHeader header;
   Dims sizes;
   std::string_view name;
   std::span<const std::byte> data;
 };
 
-void append(std::string& out, const Part& part) {
+void append(std::string& out, const StoredPart& part) {
   PartHeader header = part.header;
   header.rank = static_cast<uint8_t>(part.sizes.size());
   header.name_bytes = static_cast<uint32_t>(part.name.size());
@@ -85,7 +85,7 @@ void append_field(std::string& out, const std::string& name, const Tensor& tenso
   const Tensor values = plain(tensor);
   const std::span<const std::byte> all(
       values.view().data, static_cast<size_t>(values.numel()) * size_of(values.dtype()));
-  Part part{{.kind = Kind::field, .dtype = values.dtype()}, values.sizes(), name, all};
+  StoredPart part{{.kind = Kind::field, .dtype = values.dtype()}, values.sizes(), name, all};
   std::string small;
   const auto narrow = [&]<class T>(const T* data) {
     part.header.width = width_for(data, values.numel());
@@ -103,10 +103,10 @@ void append_field(std::string& out, const std::string& name, const Tensor& tenso
 }
 
 void append_image(std::string& out, Kind kind, const std::string& name, const Image& image) {
-  append(out, Part{{.kind = kind},
-                   {image.height, image.width, image.channels},
-                   name,
-                   std::as_bytes(std::span(image.pixels))});
+  append(out, StoredPart{{.kind = kind},
+                         {image.height, image.width, image.channels},
+                         name,
+                         std::as_bytes(std::span(image.pixels))});
 }
 
 // Boxes as u8: this header, corners of 4 f32, labels of i64.
@@ -128,7 +128,8 @@ void append_boxes(std::string& out, const std::string& name, const Boxes& boxes)
     append(bytes, label);
   }
   append(out,
-         Part{{.kind = Kind::boxes}, {std::ssize(bytes)}, name, std::as_bytes(std::span(bytes))});
+         StoredPart{
+             {.kind = Kind::boxes}, {std::ssize(bytes)}, name, std::as_bytes(std::span(bytes))});
 }
 
 // Reads ---------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class Cursor {
 };
 
 // Throws unless the data has as many bytes as the sizes say.
-void check_sizes(const Part& part) {
+void check_sizes(const StoredPart& part) {
   const PartHeader& h = part.header;
   const bool integer = h.dtype == DType::i64 || h.dtype == DType::i32;
   check(h.width == 0 || (integer && h.kind == Kind::field && std::has_single_bit(h.width) &&
@@ -192,13 +193,13 @@ void check_sizes(const Part& part) {
   }
 }
 
-Part take_part(Cursor& cursor) {
+StoredPart take_part(Cursor& cursor) {
   // An enumerator is made only of a value that it has.
   const auto bytes = cursor.take(sizeof(PartHeader));
   check(std::to_integer<int>(bytes[0]) <= static_cast<int>(Kind::boxes) &&
             std::to_integer<int>(bytes[1]) < kDTypeCount,
         "the sample has a part of unknown kind");
-  Part part;
+  StoredPart part;
   std::memcpy(&part.header, bytes.data(), sizeof(PartHeader));
   check(part.header.rank <= kMaxDims && part.header.name_bytes <= kMaxName, "a part has ",
         int{part.header.rank}, " dimensions and a name of ", part.header.name_bytes, " bytes");
@@ -227,7 +228,7 @@ void copy_bytes(void* to, std::span<const std::byte> from) {
   }
 }
 
-Tensor field_of(const Part& part) {
+Tensor field_of(const StoredPart& part) {
   Tensor field = empty(part.sizes, part.header.dtype);
   if (part.header.width == 0) {
     copy_bytes(field.view().data, part.data);
@@ -239,7 +240,7 @@ Tensor field_of(const Part& part) {
   return field;
 }
 
-Boxes boxes_of(const Part& part) {
+Boxes boxes_of(const StoredPart& part) {
   Cursor cursor(part.data);
   const auto header = cursor.take<BoxesHeader>();
   const uint64_t bytes =
@@ -256,7 +257,7 @@ Boxes boxes_of(const Part& part) {
   return boxes;
 }
 
-SampleView::Picture picture_of(const Part& part) {
+SampleView::Picture picture_of(const StoredPart& part) {
   return {static_cast<int>(part.sizes[0]), static_cast<int>(part.sizes[1]),
           static_cast<int>(part.sizes[2]), part.data};
 }
@@ -276,15 +277,15 @@ std::string encode_sample(const Sample& sample, std::string_view origin,
   append(out, static_cast<uint32_t>(origin.size()));
   out += origin;
   if (!encoded.empty()) {
-    append(out, Part{{.kind = Kind::encoded}, {}, {}, std::as_bytes(encoded)});
+    append(out, StoredPart{{.kind = Kind::encoded}, {}, {}, std::as_bytes(encoded)});
   } else if (has_image) {
     append_image(out, Kind::image, {}, sample.image);
   }
   if (!sample.values.empty()) {
-    append(out, Part{{.kind = Kind::values, .dtype = DType::f32},
-                     {std::ssize(sample.values)},
-                     {},
-                     std::as_bytes(std::span(sample.values))});
+    append(out, StoredPart{{.kind = Kind::values, .dtype = DType::f32},
+                           {std::ssize(sample.values)},
+                           {},
+                           std::as_bytes(std::span(sample.values))});
   }
   for (const auto& [name, tensor] : sample.fields) {
     append_field(out, name, tensor);
@@ -308,7 +309,7 @@ SampleView parse_sample(std::span<const std::byte> bytes) {
   view.origin = cursor.take_text(origin_bytes);
   for (uint32_t i = 0; i < parts; ++i) {
     const std::span<const std::byte> here = cursor.rest();
-    const Part part = take_part(cursor);
+    const StoredPart part = take_part(cursor);
     const bool is_picture = part.header.kind == Kind::image || part.header.kind == Kind::encoded;
     check(!is_picture || i == 0, "the sample has an image behind other parts");
     if (part.header.kind == Kind::image) {
@@ -329,7 +330,7 @@ void read_rest(std::span<const std::byte> rest, Sample& sample) {
   sample.masks.clear();
   sample.boxes.clear();
   for (Cursor cursor(rest); !cursor.rest().empty();) {
-    const Part part = take_part(cursor);
+    const StoredPart part = take_part(cursor);
     if (part.header.kind == Kind::values) {
       sample.values.resize(part.data.size() / sizeof(float));
       copy_bytes(sample.values.data(), part.data);
