@@ -35,6 +35,17 @@ struct DirectoryEntry {
   bool is_file = false;       // a regular file, not a link
 };
 
+// What the system says about a directory. It changes whenever an entry is added, removed or
+// renamed, but a change so soon after the one before that both have the same time may leave it as
+// it is.
+struct DirectoryStamp {
+  uint64_t node = 0;                  // the number of the inode
+  uint64_t bytes = 0, links = 0;      // its size, and how many names it has
+  int64_t modified = 0, changed = 0;  // nanoseconds: the last change of entries; of anything
+
+  bool operator==(const DirectoryStamp&) const = default;
+};
+
 // Calls return -1 and set errno on failure. May be used from several threads.
 class FileSystem {
  public:
@@ -57,6 +68,9 @@ class FileSystem {
   virtual int make_directory(const std::string& path) = 0;
   virtual int sync_directory(const std::string& path) = 0;
   virtual int list(const std::string& path, std::vector<DirectoryEntry>& entries) = 0;
+  // Follows links. Returns 1, or 0 if the kind of file system is not known to set both times at
+  // every change of an entry.
+  virtual int stamp(const std::string& path, DirectoryStamp& stamp) = 0;
   virtual int64_t free_bytes(const std::string& path) = 0;  // what this user may still write
   // Nanoseconds: the time of the last change of a file, by the clock of its file system.
   virtual int64_t modified(const std::string& path) = 0;

@@ -1,6 +1,7 @@
 // The machine's file system: each call of FileSystem is one system call or a few. With a root, a
 // path below it is walked one component at a time, from an open descriptor of the root, and no
 // component may be a link.
+#include <binade/core/io/directory_times_internal.h>
 #include <binade/core/io/file_system.h>
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +27,10 @@ namespace {
 
 constexpr size_t kLargestTransfer = size_t{1} << 30;  // below the kernel's limit of 2^31 - 4096
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+int64_t nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
@@ -194,6 +200,23 @@ class PosixFileSystem : public FileSystem {
     return errno == 0 ? 0 : -1;
   }
 
+  int stamp(const std::string& path, DirectoryStamp& stamp) override {
+    // Opening a directory, unlike stat(), makes NFS ask the server for the times.
+    const Descriptor file(open(path, kDirectory));
+    struct stat status;
+    struct statfs system;
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0 ||
+        ::fstatfs(file.get(), &system) != 0) {
+      return -1;
+    }
+    stamp = {.node = status.st_ino,
+             .bytes = static_cast<uint64_t>(status.st_size),
+             .links = status.st_nlink,
+             .modified = nanoseconds(status.st_mtim),
+             .changed = nanoseconds(status.st_ctim)};
+    return sets_directory_times(static_cast<uint32_t>(system.f_type)) ? 1 : 0;
+  }
+
   int64_t free_bytes(const std::string& path) override {
     const Descriptor file(open(path, kDirectory));
     struct statvfs status;
@@ -214,7 +237,7 @@ class PosixFileSystem : public FileSystem {
         ::fstatat(at.directory, at.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       return -1;
     }
-    return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    return nanoseconds(status.st_mtim);
   }
 
   int touch(const std::string& path) override {

@@ -78,6 +78,9 @@ class FaultyFileSystem : public FileSystem {
   int list(const std::string& path, std::vector<DirectoryEntry>& entries) override {
     return files_.list(path, entries);
   }
+  int stamp(const std::string& path, DirectoryStamp& stamp) override {
+    return files_.stamp(path, stamp);
+  }
   int64_t free_bytes(const std::string& path) override { return files_.free_bytes(path); }
   int64_t modified(const std::string& path) override {
     before();

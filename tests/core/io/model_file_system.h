@@ -138,6 +138,9 @@ class ModelFileSystem : public FileSystem {
     return 0;
   }
 
+  int stamp(const std::string& path, DirectoryStamp&) override {  // has no times
+    return find(path) ? 0 : fail_with(ENOENT);
+  }
   int64_t free_bytes(const std::string&) override { return free; }
   int64_t modified(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
   int touch(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
