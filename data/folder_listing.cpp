@@ -1,6 +1,6 @@
-#include <binade/core/io/file_system.h>
 #include <binade/core/observe/warning.h>
 #include <binade/data/folder_listing_internal.h>
+#include <binade/data/listing/listing_cache_internal.h>
 
 #include <algorithm>
 #include <array>
@@ -34,12 +34,19 @@ bool has_image_extension(const std::string& name) {
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
-FolderListing::FolderListing(std::string root, OutsideLinks outside)
-    : root_(std::move(root)), outside_(outside) {
+FolderListing::FolderListing(std::string root, OutsideLinks outside, ListingCache* listings)
+    : root_(std::move(root)), outside_(outside), listings_(listings) {
   check(folder_exists(root_), root_, ": no such folder");
   std::error_code error;
   real_root_ = fs::canonical(root_, error).native();
   check(!error, root_, ": cannot follow its links: ", error.message());
+  if (listings_ != nullptr) {
+    listings_->keep_out_of(real_root_);
+  }
+}
+
+std::vector<DirectoryEntry> FolderListing::list(const std::string& folder) {
+  return listings_ != nullptr ? listings_->list(folder) : list_directory(folder);
 }
 
 void FolderListing::Noted::add(const std::string& what) {
@@ -55,7 +62,7 @@ void FolderListing::note_odd(const std::string& path, const std::string& kind) {
 
 std::vector<std::string> FolderListing::class_folders(const std::string& folder) {
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
+  for (const DirectoryEntry& entry : list(folder)) {
     const std::string path = folder + "/" + entry.name, kind = kind_of(entry, path);
     if (entry.name[0] == '.') {
       continue;
@@ -75,7 +82,7 @@ std::vector<std::string> FolderListing::class_folders(const std::string& folder)
 
 std::vector<std::string> FolderListing::images(const std::string& folder) {
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
+  for (const DirectoryEntry& entry : list(folder)) {
     const std::string path = folder + "/" + entry.name, kind = kind_of(entry, path);
     const bool is_image = has_image_extension(entry.name);
     if (kind != "a regular file" && (is_image || kind != "a directory")) {

@@ -1,6 +1,7 @@
 // FolderListing: the entries of an image folder, and a report of entries that are left out and of
 // links that lead outside. Internal to the image folder.
 #pragma once
+#include <binade/core/io/file_system.h>
 #include <binade/data/image_folder.h>
 
 #include <cstdint>
@@ -9,12 +10,14 @@
 
 namespace binade::data {
 
+class ListingCache;
+
 bool folder_exists(const std::string& path);
 
 class FolderListing {
  public:
-  // Throws Error if there is no such folder.
-  FolderListing(std::string root, OutsideLinks outside);
+  // `listings`: lists the folders, if given. Throws Error if there is no such folder.
+  FolderListing(std::string root, OutsideLinks outside, ListingCache* listings = nullptr);
 
   // Names of the class folders in `folder`, sorted bytewise: all folders but hidden ones.
   std::vector<std::string> class_folders(const std::string& folder);
@@ -34,10 +37,12 @@ class FolderListing {
     std::string first;
     void add(const std::string& what);
   };
+  std::vector<DirectoryEntry> list(const std::string& folder);
   void note_odd(const std::string& path, const std::string& kind);
 
   std::string root_, real_root_;
   OutsideLinks outside_;
+  ListingCache* listings_;
   Noted odd_, unknown_, outside_links_;
 };
 

@@ -1,6 +1,7 @@
 #include <binade/core/io/hash64.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
+#include <binade/data/listing/listing_cache_internal.h>
 #include <binade/data/window/image_request.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
@@ -38,12 +39,17 @@ double split_position(uint64_t seed, const std::string& name) {
 }  // namespace
 
 ImageFolder::ImageFolder(const std::string& directory, Part part, ImageFolderOptions options)
-    : root_(directory), options_(options) {
+    : ImageFolder(directory, part, options,
+                  *std::make_unique<ListingCache>(options.listing_cache)) {}
+
+ImageFolder::ImageFolder(const std::string& directory, Part part, ImageFolderOptions options,
+                         ListingCache& listings)
+    : root_(directory), options_(std::move(options)) {
   check(options_.decode.channels == 1 || options_.decode.channels == 3,
         "image folder: got channels ", options_.decode.channels, ", expected 1 or 3");
   check(options_.test_share > 0 && options_.test_share < 1, "image folder: got test_share ",
         options_.test_share, ", expected more than 0 and less than 1");
-  FolderListing listing(directory, options_.outside_links);
+  FolderListing listing(directory, options_.outside_links, &listings);
   const fs::path train = fs::path(directory) / "train", test = test_folder(directory);
   const bool has_parts = folder_exists(train) || !test.empty();
   if (has_parts) {
@@ -55,7 +61,7 @@ ImageFolder::ImageFolder(const std::string& directory, Part part, ImageFolderOpt
   }
   const std::vector<std::string> present = listing.class_folders(root_);
   classes_ = has_parts && part == Part::test
-                 ? FolderListing(directory, options_.outside_links).class_folders(train)
+                 ? FolderListing(directory, options_.outside_links, &listings).class_folders(train)
                  : present;
   for (const std::string& name : present) {
     const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
@@ -63,6 +69,7 @@ ImageFolder::ImageFolder(const std::string& directory, Part part, ImageFolderOpt
           train.native());
     list_class(listing, name, found - classes_.begin());
   }
+  listings.save();
   ignored_ = listing.ignored();
   if (has_parts || part == Part::train) {  // both parts of DIR/<class>/* list the same entries
     listing.report();

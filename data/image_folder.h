@@ -11,6 +11,7 @@
 #include <binade/data/dataset.h>
 #include <binade/data/decode.h>
 #include <binade/data/idx.h>
+#include <binade/data/listing/listing_cache.h>
 
 #include <string>
 
@@ -26,9 +27,11 @@ struct ImageFolderOptions {
   DecodeOptions decode = {.channels = 3};
   Checksums checksums = Checksums::if_present;
   OutsideLinks outside_links = OutsideLinks::follow;
+  ListingCacheOptions listing_cache = {};  // of image folders; without a file: none
 };
 
 class FolderListing;
+class ListingCache;
 
 class ImageFolder : public Dataset {
  public:
@@ -36,6 +39,9 @@ class ImageFolder : public Dataset {
   // class has no images, test has a class that train does not have, or the list of images
   // differs from the manifest's.
   ImageFolder(const std::string& directory, Part part, ImageFolderOptions options = {});
+  // The same with a cache that both parts use.
+  ImageFolder(const std::string& directory, Part part, ImageFolderOptions options,
+              ListingCache& listings);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;

@@ -59,7 +59,8 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
   const data::TrainTest parts = data::open_dataset(options.path, options.format,
                                                    {.seed = options.seed,
                                                     .checksums = options.checksums,
-                                                    .outside_links = options.outside_links});
+                                                    .outside_links = options.outside_links,
+                                                    .listing_cache = options.listing_cache});
   data::Split split{parts.train, nullptr};
   if (options.validation_split > 0) {
     split = data::split_dataset(parts.train, options.validation_split, options.seed);

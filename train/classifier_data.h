@@ -25,7 +25,8 @@ struct ClassifierDataOptions {
   data::Format format = data::Format::automatic;
   data::Checksums checksums = data::Checksums::if_present;
   data::OutsideLinks outside_links = data::OutsideLinks::follow;
-  double validation_split = 0.1;  // share of the training part; 0: no validation
+  data::ListingCacheOptions listing_cache = {};  // of an image folder
+  double validation_split = 0.1;                 // share of the training part; 0: no validation
   Augment augment = Augment::automatic;
   int image_size = 0;  // height and width to resize to; needed if sizes differ
   int64_t batch = 64;

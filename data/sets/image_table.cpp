@@ -2,6 +2,7 @@
 #include <binade/core/io/hash64.h>
 #include <binade/data/fields_internal.h>
 #include <binade/data/folder_listing_internal.h>
+#include <binade/data/listing/listing_cache_internal.h>
 #include <binade/data/sets/image_table.h>
 #include <binade/data/window/image_request.h>
 
@@ -54,8 +55,10 @@ ImageTable::ImageTable(ImageTableOptions options) : options_(std::move(options))
 }
 
 void ImageTable::list_folder() {
-  FolderListing listing(options_.folder, OutsideLinks::follow);
+  ListingCache listings(options_.listing_cache);
+  FolderListing listing(options_.folder, OutsideLinks::follow, &listings);
   files_ = listing.images(options_.folder);
+  listings.save();
   listing.report();
 }
 

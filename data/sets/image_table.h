@@ -6,6 +6,7 @@
 #pragma once
 #include <binade/data/checksums.h>
 #include <binade/data/decode.h>
+#include <binade/data/listing/listing_cache.h>
 #include <binade/data/sets/csv_dataset.h>
 
 namespace binade::data {
@@ -26,6 +27,7 @@ struct ImageTableOptions {
   std::string mask_name = "mask";
   DecodeOptions decode = {.channels = 3};
   Checksums checksums = Checksums::if_present;
+  ListingCacheOptions listing_cache = {};  // of the folder, if there is no table
 };
 
 // A missing or broken image or mask, a mask of another size than its image, and a wrong cell are

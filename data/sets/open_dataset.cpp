@@ -2,6 +2,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
+#include <binade/data/listing/listing_cache_internal.h>
 #include <binade/data/sets/cifar.h>
 #include <binade/data/sets/tar_dataset.h>
 #include <binade/data/store/store_dataset.h>
@@ -79,8 +80,10 @@ TrainTest open_idx(const std::string& directory, const ImageFolderOptions& optio
 TrainTest open_folder(const std::string& directory, bool is_guess,
                       const ImageFolderOptions& options) {
   try {
-    return {std::make_shared<ImageFolder>(directory, Part::train, options),
-            std::make_shared<ImageFolder>(directory, Part::test, options), Format::folder};
+    ListingCache listings(options.listing_cache);
+    return {std::make_shared<ImageFolder>(directory, Part::train, options, listings),
+            std::make_shared<ImageFolder>(directory, Part::test, options, listings),
+            Format::folder};
   } catch (Error& error) {
     if (is_guess && !has_folders(directory)) {
       error.add_context(

@@ -98,8 +98,8 @@ std::vector<std::pair<fs::path, Input>> good_inputs(const std::string& target) {
 
 // Formats that say how long they are, or where they end.
 TEST(Damage, EveryTruncationIsRefused) {
-  for (const char* name : {"jpeg", "png", "bmp", "pnm", "tga", "idx", "checksums", "safetensors",
-                           "manifest", "store_manifest", "store_sample"}) {
+  for (const char* name : {"jpeg", "png", "bmp", "pnm", "tga", "idx", "checksums", "listing",
+                           "safetensors", "manifest", "store_manifest", "store_sample"}) {
     for (const auto& [path, input] : good_inputs(name)) {
       for (size_t length = 0; length < input.size(); ++length) {
         const Bytes cut = Bytes(input).first(length);
@@ -111,7 +111,7 @@ TEST(Damage, EveryTruncationIsRefused) {
 
 // Formats that hold a checksum of all their bytes.
 TEST(Damage, EveryFlippedBitIsRefused) {
-  for (const char* name : {"checksums", "manifest", "store_manifest"}) {
+  for (const char* name : {"checksums", "listing", "manifest", "store_manifest"}) {
     for (auto& [path, input] : good_inputs(name)) {
       for (size_t bit = 0; bit < 8 * input.size(); ++bit) {
         input[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);

@@ -1,6 +1,7 @@
-// Data sets: idx files, lines of text, checksum manifests.
+// Data sets: idx files, lines of text, checksum manifests, caches of listings.
 #include <binade/data/checksums.h>
 #include <binade/data/idx.h>
+#include <binade/data/listing/listing_file_internal.h>
 #include <binade/data/sets/csv_reader_internal.h>
 #include <binade/data/text_lines.h>
 
@@ -79,6 +80,23 @@ void parse_checksums(Bytes bytes) {
                 manifest.find_file("/data/" + entry.name)->sum == entry.sum,
             "a file has its own entry");
   }
+}
+
+void parse_listing(Bytes bytes) {
+  const MemoryFile file(bytes);
+  const data::ListingFile listing(file.path());
+  std::string again = data::listing_head(listing.folders());
+  for (const data::ListedFolder& folder : listing.folders()) {
+    const std::string block = listing.block(folder);
+    const auto entries = data::unpack_entries(file.path(), folder, block);
+    for (const DirectoryEntry& entry : entries) {
+      require(entry.name.find('/') == std::string::npos && entry.name != "..",
+              "an entry is in its folder");
+    }
+    require(entries.size() == folder.entries, "a folder has all its entries");
+    again += data::pack_entries(entries);
+  }
+  require(again == text_of(bytes), "a listing is written as it was read");
 }
 
 }  // namespace binade::fuzz

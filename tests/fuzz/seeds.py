@@ -446,6 +446,33 @@ def data_seeds():
                        "end": manifest([], end=""), "after": manifest([]) + "x", "size": manifest([(1, -2, "a")]), "no-name": manifest([(1, 2, "")]),
                        "empty": "", "long": manifest([(1, 2, "a")]).replace(" 2 ", " 99999999999999999999 ")}.items():
         write("checksums", f"bad-{name}", data)
+    listing_seeds()
+
+
+def listing(*folders, start="binade-listing 1 crc32c ", table=None, more=b""):
+    """A cache of listings. A folder: path, entries ("fNAME"), and numbers of its line that lie."""
+    lines, blocks = "", b""
+    for path, entries, *lies in folders:
+        block = "".join(entry + "\0" for entry in entries).encode()
+        line = dict(node=7, size=4096, links=2, modified=10 ** 18, changed=10 ** 18 + 1, entries=len(entries), bytes=len(block), crc=f"{crc32c(block):08x}")
+        lines += " ".join(["folder", *(str(value) for value in (line | (lies[0] if lies else {})).values()), path]) + "\n"
+        blocks += block
+    return f"{start}{len(lines) if table is None else table:016x} {crc32c(lines.encode()):08x}\n{lines}".encode() + blocks + more
+
+
+def listing_seeds():
+    one, two = ("/data/a", ["f1.jpg", "f2.jpg", "olink.png"]), ("/data", ["da", "fnotes.txt"])
+    for name, data in {"two": listing(two, one), "none": listing(), "empty-folder": listing(("/data/a", [])), "escaped": listing(("/data/a\\x0ab", ["f\n"])),
+                       "old": listing(("/", ["d\xff"], {"modified": -1, "changed": -(2 ** 63)})), "links": listing(two, ("/data/a", one[1], {"node": 2 ** 64 - 1}))}.items():
+        write("listing", f"good-{name}", data)
+    for name, data in {"empty": "", "foreign": "file,label\n", "version": listing(one, start="binade-listing 0 crc32c "), "table": listing(one, table=2 ** 63),
+                       "table-long": listing(one, table=2 ** 20), "sorted": listing(one, two), "twice": listing(one, one), "relative": listing(("data", ["fa"])),
+                       "crc": listing(("/a", ["fa"], {"crc": "00000000"})), "count": listing(("/a", ["fa"], {"entries": 0})), "many": listing(("/a", ["fa"], {"entries": 2 ** 62})),
+                       "long": listing(("/a", ["fa"], {"bytes": 2 ** 63})), "short": listing(("/a", ["fa"], {"bytes": 2})), "overflow": listing(("/a", ["fa"], {"bytes": 2 ** 64 - 1}), one),
+                       "zeros": listing(("/a", ["fa"], {"node": "07"})), "number": listing(("/a", ["fa"], {"links": 2 ** 64})), "escape": listing(("/a\\x61", ["fa"])),
+                       "names": listing(("/a", ["fb", "fa"])), "same": listing(("/a", ["fa", "da"])), "kind": listing(("/a", ["xa"])), "no-name": listing(("/a", ["fa", "f"])),
+                       "slash": listing(("/a", ["f../b"])), "parent": listing(("/a", ["d.."])), "self": listing(("/a", ["d."])), "after": listing(one, more=b"x"), "cut": listing(one)[:-1]}.items():
+        write("listing", f"bad-{name}", data)
 
 
 # --- JSON and safetensors ---

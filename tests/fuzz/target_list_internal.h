@@ -22,6 +22,7 @@
   X(csv_records)               \
   X(text_lines)                \
   X(checksums)                 \
+  X(listing)                   \
   X(json)                      \
   X(safetensors_header)        \
   X(safetensors)               \
