@@ -15,8 +15,8 @@ namespace classifier {
 using namespace binade;
 
 struct Flags {
-  std::string data, run, model = "cnn", precision = "fp16", policy = "mixed",
-                         loss_scale = "dynamic", at_floor = "auto";
+  std::string data, listing_cache, run, model = "cnn", precision = "fp16", policy = "mixed",
+                                        loss_scale = "dynamic", at_floor = "auto";
   std::string optimizer = "adamw", checksums = "auto", schedule = "cosine", format = "auto",
               augment = "auto", device = "auto";
   std::string on_nan = "error", workers = "auto", graph = "auto", lens_layers = "*",
@@ -59,7 +59,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   }
   (void)optim::ScalerState(f.scaler);  // throws if the factors do not go together
   f.formats.check_together();
-  for (const char* flag : {"--format", "--checksums", "--no-outside-links"}) {
+  for (const char* flag : {"--format", "--checksums", "--no-outside-links", "--listing-cache"}) {
     only_with(flag, !f.data.empty(), "--data");
   }
   only_with("--lens-layers", f.lens > 0, "--lens K");
@@ -70,7 +70,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   only_with("--base-batch", f.lr_scale != "none", "--lr-scale linear or sqrt");
   only_with("--resume", !f.run.empty(), "--run DIR");
   only_with("--force", f.resume, "--resume");
-  for (const char* flag : {"--data", "--run", "--overrides"}) {
+  for (const char* flag : {"--data", "--run", "--overrides", "--listing-cache"}) {
     const CLI::Option* option = app.get_option(flag);
     check(option->count() == 0 || !option->as<std::string>().empty(), flag, ": got an empty path");
   }
@@ -91,6 +91,9 @@ inline void add_model_flags(CLI::App& app, Flags& f) {
       ->check(CLI::IsMember({"auto", "require", "ignore"}));
   app.add_flag("--no-outside-links", f.no_outside_links,
                "a link that leads out of --data is an error");
+  app.add_option("--listing-cache", f.listing_cache,
+                 "file, outside of --data, that keeps the list of an image folder's files, so that "
+                 "only changed folders are listed at the next start");
   app.add_option("--model", f.model, "network")
       ->check(CLI::IsMember(
           {"mlp", "cnn", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"}));
@@ -364,6 +367,7 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
                                       .outside_links = f.no_outside_links
                                                            ? data::OutsideLinks::refuse
                                                            : data::OutsideLinks::follow,
+                                      .listing_cache = {.file = f.listing_cache},
                                       .validation_split = f.validation_split,
                                       .augment = augments.at(f.augment),
                                       .image_size = f.image_size,
