@@ -19,6 +19,7 @@
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -189,11 +190,10 @@ class PosixFileSystem : public FileSystem {
     (void)file.release();
     errno = 0;
     while (const dirent* found = ::readdir(directory.get())) {
-      const std::string name = found->d_name;
-      struct stat status;
-      if (name != "." && name != ".." &&
-          ::fstatat(::dirfd(directory.get()), found->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-        entries.push_back({name, S_ISDIR(status.st_mode), S_ISREG(status.st_mode)});
+      const std::string_view name = found->d_name;
+      unsigned char kind = found->d_type;
+      if (name != "." && name != ".." && has_kind(::dirfd(directory.get()), found->d_name, kind)) {
+        entries.push_back({std::string(name), kind == DT_DIR, kind == DT_REG});
       }
       errno = 0;
     }
@@ -322,6 +322,18 @@ class PosixFileSystem : public FileSystem {
       explain_link(at.directory, at.name);
     }
     return file;
+  }
+
+  // Finds the kind of an entry where the directory does not say it. False if it is gone.
+  static bool has_kind(int directory, const char* name, unsigned char& kind) {
+    struct stat status;
+    if (kind == DT_UNKNOWN) {
+      if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        return false;
+      }
+      kind = static_cast<unsigned char>(IFTODT(status.st_mode));
+    }
+    return true;
   }
 
   int remove(const std::string& path, int flags) const {
