@@ -96,12 +96,24 @@ std::vector<std::pair<fs::path, Input>> good_inputs(const std::string& target) {
   return inputs;
 }
 
+// True for pictures that are whole without their last bytes: numbers as text, a second picture or
+// spaces after the first, runs without the mark of their end.
+bool may_be_cut(const std::string& name) {
+  for (const char* start :
+       {"good-rle", "good-p1", "good-p2", "good-p3", "good-another", "good-space-after"}) {
+    if (name.starts_with(start)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Formats that say how long they are, or where they end.
 TEST(Damage, EveryTruncationIsRefused) {
   for (const char* name : {"jpeg", "png", "bmp", "pnm", "tga", "idx", "checksums", "listing",
                            "safetensors", "manifest", "store_manifest", "store_sample"}) {
     for (const auto& [path, input] : good_inputs(name)) {
-      for (size_t length = 0; length < input.size(); ++length) {
+      for (size_t length = 0; length < input.size() && !may_be_cut(path.filename()); ++length) {
         const Bytes cut = Bytes(input).first(length);
         EXPECT_NE(run(*find_target(name), cut), "") << path << " cut to " << length;
       }
