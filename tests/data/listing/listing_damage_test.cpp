@@ -44,7 +44,7 @@ class Damaged : public Listings {
     EXPECT_EQ(warnings[0].find('\n'), std::string::npos);
   }
 
-  static constexpr int kWritten = 13;
+  static constexpr int kWritten = 37;
   const SeenFolder plain_ = expect_same();
   const std::vector<uint8_t> whole_ = bytes();
   int count_ = 0;
