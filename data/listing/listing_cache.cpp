@@ -61,9 +61,10 @@ std::vector<DirectoryEntry> ListingCache::list(const std::string& folder) {
       return std::move(*entries);
     }
   }
+  // A change while the folder is listed makes its stamp another than `before`.
   const bool is_settled = before && settled(*before);
   std::vector<DirectoryEntry> entries = list_directory(folder);
-  if (is_settled && stamp(folder) == before) {
+  if (is_settled) {
     keep(path, *before, entries);
   }
   return entries;

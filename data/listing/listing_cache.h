@@ -10,8 +10,8 @@
 // as without a cache.
 //
 // A folder is not kept
-// - if it changed while it was listed, or less than settled_seconds before: a second change in the
-//   same tick of the clock would not change its times;
+// - if it changed less than settled_seconds before: a second change in the same tick of the clock
+//   would not change its times;
 // - if its file system is not known to set the times, which is a warning (core/io/file_system.h);
 // - if its names have more than 256 MiB. All new names of a run may have 1 GiB.
 //

@@ -469,6 +469,7 @@ def listing_seeds():
                        "table-long": listing(one, table=2 ** 20), "sorted": listing(one, two), "twice": listing(one, one), "relative": listing(("data", ["fa"])),
                        "crc": listing(("/a", ["fa"], {"crc": "00000000"})), "count": listing(("/a", ["fa"], {"entries": 0})), "many": listing(("/a", ["fa"], {"entries": 2 ** 62})),
                        "long": listing(("/a", ["fa"], {"bytes": 2 ** 63})), "short": listing(("/a", ["fa"], {"bytes": 2})), "overflow": listing(("/a", ["fa"], {"bytes": 2 ** 64 - 1}), one),
+                       "wraps": listing(("/a", ["fa"], {"bytes": 2 ** 64 - 10}), ("/b", ["fa"], {"bytes": 16})),
                        "zeros": listing(("/a", ["fa"], {"node": "07"})), "number": listing(("/a", ["fa"], {"links": 2 ** 64})), "escape": listing(("/a\\x61", ["fa"])),
                        "names": listing(("/a", ["fb", "fa"])), "same": listing(("/a", ["fa", "da"])), "kind": listing(("/a", ["xa"])), "no-name": listing(("/a", ["fa", "f"])),
                        "slash": listing(("/a", ["f../b"])), "parent": listing(("/a", ["d.."])), "self": listing(("/a", ["d."])), "after": listing(one, more=b"x"), "cut": listing(one)[:-1]}.items():

@@ -68,6 +68,14 @@ TEST_F(Damaged, a_file_that_is_cut_off_or_longer_is_one_warning) {
   }
 }
 
+TEST_F(Damaged, several_folders_are_one_warning) {
+  std::vector<uint8_t> damaged = whole_;
+  for (const ListedFolder& folder : ListingFile(cache()).folders()) {
+    damaged[folder.offset] ^= 1;
+  }
+  expect_one_warning(damaged);
+}
+
 TEST_F(Listings, another_version_is_replaced) {
   const SeenFolder plain = expect_same();
   const std::vector<uint8_t> whole = bytes();
