@@ -128,6 +128,7 @@ function(binade_library name)
   # Products and sums that are rounded separately, with and without FMA.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/image/normalize_bytes_isa.cpp
     ${PROJECT_SOURCE_DIR}/kernels/image/augment_bytes_isa.cpp
+    ${PROJECT_SOURCE_DIR}/kernels/formats/format_sums_isa.cpp
     PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   foreach(isa baseline avx2 avx512)
     set(sources_${isa} ${isa_sources})

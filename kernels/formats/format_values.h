@@ -14,8 +14,10 @@ struct FormatRandom {
     if (rounding != Rounding::stochastic) {
       return 0;
     }
-    const uint64_t moved = advance ? static_cast<uint64_t>(*advance) : 0;
-    return random_number(seed, offset + moved + index);
+    return random_number(seed, first() + index);
+  }
+  BINADE_HD uint64_t first() const {
+    return offset + (advance ? static_cast<uint64_t>(*advance) : 0);
   }
 };
 

@@ -4,29 +4,18 @@
 #pragma GCC optimize("fp-contract=off")
 #include <binade/kernels/base/blocks_internal.h>
 #include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/random/philox_lanes_internal.h>
 #include <binade/kernels/random/random_isa_internal.h>
 #include <binade/kernels/random/random_values.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-typedef uint64_t Wide __attribute__((vector_size(kVectorBytes)));
-constexpr int kCounters = kVectorBytes / 8;  // one in each 64-bit lane
-constexpr int kPairs = 2;                    // vectors of counters at a time, independent
+using Wide = Bits<double>;
+constexpr int kCounters = kLanes<double>;  // one in each 64-bit lane
+constexpr int kPairs = 2;                  // vectors of counters at a time, independent
 
-// Products of the lower halves of the lanes.
-BINADE_INLINE Wide multiply_lower(Wide a, Wide b) {
-#if defined(__AVX512F__)
-  return bits_as<Wide>(_mm512_maskz_mul_epu32(0xff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
-#elif defined(__AVX2__)
-  return bits_as<Wide>(_mm256_mul_epu32(bits_as<__m256i>(a), bits_as<__m256i>(b)));
-#else
-  return bits_as<Wide>(_mm_mul_epu32(bits_as<__m128i>(a), bits_as<__m128i>(b)));
-#endif
-}
-
-// Generates 4 numbers of each of kPairs * kCounters consecutive counters. The state is in the lower
-// halves of the lanes; the upper halves do not matter.
+// Generates 4 numbers of each of kPairs * kCounters consecutive counters.
 BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
   constexpr uint64_t kLower = 0xffffffffu;
   constexpr uint64_t kLane[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -36,19 +25,7 @@ BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
     c0[v] = lane + (counter + static_cast<uint64_t>(v * kCounters));
     c1[v] = c0[v] >> 32;
   }
-  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int v = 0; v < kPairs; ++v) {
-      const Wide p0 = multiply_lower(c0[v], Wide{} + 0xD2511F53u);
-      const Wide p1 = multiply_lower(c2[v], Wide{} + 0xCD9E8D57u);
-      c0[v] = (p1 >> 32) ^ c1[v] ^ uint64_t(k0);
-      c2[v] = (p0 >> 32) ^ c3[v] ^ uint64_t(k1);
-      c1[v] = p1;
-      c3[v] = p0;
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
+  philox_rounds(key, c0, c1, c2, c3);
   for (int v = 0; v < kPairs; ++v) {
     const Wide first = (c0[v] & kLower) | c1[v] << 32, second = (c2[v] & kLower) | c3[v] << 32;
     // The numbers of a counter are one lane of `first` and one of `second`.

@@ -45,7 +45,7 @@ FAMILIES = {
     "pointwise": set(),
     "exponents": set(),
     "image": set(),
-    "formats": set(),
+    "formats": {"random"},
     "optimizer": {"formats"},
     "random": set(),
     "copy": {"pointwise"},

@@ -1,5 +1,6 @@
 // Compares the kernels of the format lab on any device with plain loops over kernels/formats/
 // format_rounding.h; tests/core/precision/number_formats_test.cpp tests the rounding itself.
+#include <binade/kernels/formats/format_values.h>
 #include <binade/kernels/formats/formats.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -165,6 +166,147 @@ TEST(AccumulateMatmul, RoundsEverySum) {
     }
   }
 }
+
+// Factors of every size, so that sums overflow, cancel, fall below the format and become NaN.
+Values hard_values(size_t count, uint32_t seed, int hardness) {
+  Values values = random_values(count, seed);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t kind = (i * 2654435761u + seed) % 997;
+    if (hardness > 0) {
+      values[i] *= kind % 7 == 0 ? 0x1p-9 : kind % 7 == 1 ? 0x1p6 : kind % 7 == 2 ? 0 : 1;
+    }
+    if (hardness > 1 && kind < 6) {
+      const double special[] = {INFINITY, -INFINITY, NAN, -0.0, 1e30, -1e-30};
+      values[i] = special[kind];
+    }
+  }
+  return values;
+}
+
+std::vector<FormatGrid> grids_of_sums() {
+  FormatGrid nan_above = e4m3fn_grid(), no_subnormals = e4m3fn_grid();
+  nan_above.beyond = NAN;
+  nan_above.negative_zero = false;
+  no_subnormals.subnormals = false;
+  const FormatGrid exponents{
+      .max = 32768, .beyond = INFINITY, .mantissa_bits = 0, .min_exponent = -14, .bias = 15};
+  const FormatGrid f32{.max = 0x1.fffffep127,
+                       .beyond = INFINITY,
+                       .mantissa_bits = 23,
+                       .min_exponent = -126,
+                       .bias = 127};
+  return {f16_grid(), e4m3fn_grid(), nan_above, no_subnormals, exponents, f32, e8m0_grid()};
+}
+
+// Equal as bits, but a NaN is any NaN.
+void expect_same_values(const Values& got, const Values& want, const std::string& what) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    const bool signs = std::isnan(want[i]) || std::signbit(got[i]) == std::signbit(want[i]);
+    ASSERT_TRUE(same_number(got[i], want[i]) && signs)
+        << what << ", element " << i << ": " << got[i] << ", expected " << want[i];
+  }
+}
+
+// Thread counts to test with; a device has no such threads.
+std::vector<int> thread_counts() {
+  return test_device().is_cpu() ? std::vector{1, 2, 3} : std::vector{1};
+}
+
+// y of an AccumulateMatmul, and what FormatSum::run() gives for each of its sums.
+struct SumsCase {
+  DType dtype;
+  int64_t m, k, n;
+  FormatGrid grid;
+  Rounding rounding;
+  SumOrder order;
+  int64_t chunk;
+  StridedArray a, b, y;
+
+  SumsCase(DType type, const Dims& sizes, const FormatGrid& format, Rounding how, SumOrder which,
+           int hardness)
+      : dtype(type),
+        m(sizes[0]),
+        k(sizes[1]),
+        n(sizes[2]),
+        grid(format),
+        rounding(how),
+        order(which),
+        chunk(13),
+        a(make_array(type, {m, k}, hard_values(static_cast<size_t>(m * k), 5, hardness))),
+        b(make_array(type, {k, n}, hard_values(static_cast<size_t>(k * n), 6, hardness))),
+        y(make_array(type, {m, n}, Values(static_cast<size_t>(m * n)))) {}
+
+  Values run() {
+    accumulate_matmul({.a = a.view(),
+                       .b = b.view(),
+                       .y = y.view(),
+                       .grid = grid,
+                       .rounding = rounding,
+                       .order = order,
+                       .chunk = chunk,
+                       .seed = 3,
+                       .offset = 6});
+    return values_of(y);
+  }
+  Values one_by_one() {
+    const FormatSum rule{grid, rounding, order, chunk, {3, 6, nullptr}};
+    const Values left = values_of(a), right = values_of(b);
+    Values sums;
+    for (int64_t element = 0; element < m * n; ++element) {
+      sums.push_back(rule.run(element, k, [&](int64_t i) {
+        return left[static_cast<size_t>(element / n * k + i)] *
+               right[static_cast<size_t>(i * n + element % n)];
+      }));
+    }
+    StridedArray stored = y;
+    assign(stored, sums);
+    return values_of(stored);
+  }
+};
+
+TEST(AccumulateMatmul, HasTheBitsOfSingleSumsAtAnyThreadCount) {
+  const Dims sizes[] = {{1, 70, 1}, {3, 33, 1}, {1, 40, 9}, {9, 29, 5}, {37, 70, 19}, {5, 0, 4}};
+  for (const FormatGrid& grid : grids_of_sums()) {
+    for (Rounding rounding : kRoundings) {
+      for (SumOrder order :
+           {SumOrder::sequential, SumOrder::chunks, SumOrder::pairwise, SumOrder::kahan}) {
+        for (size_t i = 0; i < std::size(sizes); ++i) {
+          const DType dtype = floating_dtypes()[i % floating_dtypes().size()];
+          for (int hardness : {0, 1, 2}) {
+            SumsCase sums(dtype, sizes[i], grid, rounding, order, hardness);
+            const Values want = sums.one_by_one();
+            for (int count : thread_counts()) {
+              set_threads(count);
+              expect_same_values(
+                  sums.run(), want,
+                  text(to_string(dtype), " ", sizes[i], ", mantissa ", grid.mantissa_bits,
+                       ", rounding ", static_cast<int>(rounding), ", order ",
+                       static_cast<int>(order), ", hardness ", hardness, ", ", count, " threads"));
+            }
+          }
+        }
+      }
+    }
+  }
+  set_threads(0);
+}
+
+// Enough sums for several threads to share.
+TEST(AccumulateMatmul, ManySumsAreShared) {
+  for (Rounding rounding : {Rounding::nearest_even, Rounding::stochastic}) {
+    for (const Dims& sizes : {Dims{130, 100, 77}, Dims{3000, 60, 3}}) {
+      SumsCase sums(DType::f32, sizes, f16_grid(), rounding, SumOrder::chunks, 1);
+      const Values want = sums.one_by_one();
+      for (int count : thread_counts()) {
+        set_threads(count);
+        expect_same_values(sums.run(), want, text(count, " threads"));
+      }
+    }
+  }
+  set_threads(0);
+}
+
+TEST(Formats, PassOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 TEST(Formats, DoNotDependOnThreads) {
   const size_t count = every_combination() ? 100003 : 9001;
