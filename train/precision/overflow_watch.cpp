@@ -48,7 +48,6 @@ void OverflowWatch::begin_step() {
     return;
   }
   scale_ = phase_.scaler ? phase_.scaler->scale() : 1;
-  scales_ = nn::format_histories(model_);
   for (size_t i = 0; i < phase_.optimizer->group_count(); ++i) {
     for (const Parameter& parameter : phase_.optimizer->parameters(i)) {
       if (parameter.value.requires_grad() && parameter.leaf().has_grad) {
@@ -61,6 +60,9 @@ void OverflowWatch::begin_step() {
 void OverflowWatch::add(const data::Batch& batch, double weight, const Generator& random) {
   if (!on_cpu() || !ranks_.alone() || !is_whole_) {
     return;
+  }
+  if (kept_.empty()) {  // only now, since phases before this one have changed them
+    scales_ = nn::format_histories(model_);
   }
   kept_bytes_ += bytes_of(batch);
   is_whole_ = kept_.empty() ||

@@ -75,7 +75,7 @@ class OverflowWatch {
   uint64_t kept_bytes_ = 0;
   bool is_whole_ = true;            // all of them were kept
   std::vector<std::string> stale_;  // parameters with a gradient before the step
-  NamedTensors scales_;             // what delayed scales remembered before the step
+  NamedTensors scales_;             // what delayed scales remembered before the first forward
   std::string gradients_;           // with a black box: state_hash() of bad gradients
   double loss_ = 0;                 // of this step, on the CPU
   double scale_ = 1;                // of this step
