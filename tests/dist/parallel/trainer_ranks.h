@@ -77,6 +77,8 @@ struct Training {
   int workers = 0;
   // Called before each batch.
   std::function<void(const Trainer&, const data::Batch&, int rank)> watch = {};
+  // Called before each batch with the model.
+  std::function<void(const Trainer&, const nn::Module&, int rank)> look = {};
 };
 
 struct Outcome {
@@ -109,6 +111,9 @@ inline Outcome train(const Training& run, Communicator* group) {
     if (run.watch && net.is_training()) {
       run.watch(*at, batch, rank);
     }
+    if (run.look && net.is_training()) {
+      run.look(*at, net, rank);
+    }
     const Tensor loss = classification_step(net, batch).loss;
     if (!net.is_training()) {  // validation
       return loss;
@@ -126,7 +131,7 @@ inline Outcome train(const Training& run, Communicator* group) {
                    .resume = run.resume,
                    .checkpoint_every = run.checkpoint_every,
                    .progress = false,
-                   .step = run.watch || run.poisoned >= 0 ? step : nullptr,
+                   .step = run.watch || run.look || run.poisoned >= 0 ? step : nullptr,
                    .on_nan = run.on_nan,
                    .group = group,
                    .data_parallel = {.bucket_bytes = 4000, .check_every = 1},

@@ -1,6 +1,8 @@
-// Tests runs of several ranks that end early, by a signal or a fault, and continue with any number
-// of ranks.
+// Runs of several ranks that end early, by a signal or a fault, and continue with any number of
+// ranks.
 #include <binade/core/precision/simulated_formats.h>
+#include <binade/nn/format_histories.h>
+#include <binade/train/model_file.h>
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
 #include <tests/support/temporary_directory.h>
@@ -13,7 +15,7 @@
 namespace binade::train::trainer_ranks_resume_test {
 namespace {
 
-// The samples used by all ranks in each step.
+// By step: the samples that all ranks took.
 using SeenSamples = std::map<int64_t, std::vector<int64_t>>;
 
 void expect_every_sample_once_per_epoch(SeenSamples& seen, int64_t epochs) {
@@ -32,7 +34,7 @@ void expect_every_sample_once_per_epoch(SeenSamples& seen, int64_t epochs) {
 
 struct Link {
   int ranks;
-  int64_t breaks_off_at;  // the step of the fault
+  int64_t breaks_off_at;  // a step
   Sharding sharding = Sharding::none;
 };
 
@@ -66,7 +68,7 @@ void resume_on_any_number_of_ranks(bool rows, int workers) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("broken off"), std::string::npos) << error.what();
     }
-    for (auto& [step, samples] : now) {  // steps after the last checkpoint run again
+    for (auto& [step, samples] : now) {  // steps after the last checkpoint come a second time
       std::sort(samples.begin(), samples.end());
       EXPECT_TRUE(!seen.contains(step) || seen[step] == samples) << "step " << step;
       seen[step] = samples;
@@ -88,8 +90,7 @@ TEST(TrainerRanks, ResumeWithRowsOneAfterAnotherSeesEachOncePerEpoch) {
   }
 }
 
-// Every rank has histories of its own batches and gets them back. With another number of ranks, all
-// begin with the histories of rank 0.
+// Every rank has histories of its own batches, and gets them back.
 TEST(TrainerRanks, DelayedScalesOfEachRankAreResumed) {
   const testing::TemporaryDirectory directory;
   const FormatScheme scheme = format_scheme("e4m3fn/delayed=4");
@@ -109,6 +110,47 @@ TEST(TrainerRanks, DelayedScalesOfEachRankAreResumed) {
   EXPECT_EQ(train_on(2, run).weights, whole.weights);
   run.epochs = 4;
   EXPECT_EQ(train_on(1, run).steps, 4 * kSteps);
+}
+
+// On more ranks than the checkpoint has, a rank that it does not know begins with the histories of
+// rank 0; on fewer, those of the ranks that are gone are not used.
+TEST(TrainerRanks, DelayedScalesOnAnotherNumberOfRanks) {
+  const testing::TemporaryDirectory directory;
+  const FormatScheme scheme = format_scheme("e4m3fn/delayed=4");
+  const Training run{
+      .precision = with_formats(Precision::full(),
+                                {.weights = scheme, .activations = scheme, .gradients = scheme}),
+      .checkpoint_every = 3};
+  constexpr int64_t kLast = 6;  // the checkpoint before the run breaks off
+  for (const int ranks : {1, 3, 4}) {
+    SCOPED_TRACE(ranks);
+    std::mutex mutex;
+    std::map<int, std::string> saved, resumed;  // by rank
+    Training first = run, second = run;
+    first.directory = second.directory = directory / std::to_string(ranks);
+    first.look = [&](const Trainer& trainer, const nn::Module& model, int rank) {
+      const std::lock_guard lock(mutex);
+      if (trainer.steps() == kLast) {
+        saved[rank] = state_hash(nn::format_histories(model));
+      }
+      check(trainer.steps() < kLast + 2, "broken off");
+    };
+    EXPECT_THROW(train_on(2, first), Error);
+    ASSERT_EQ(saved.size(), 2U);
+    EXPECT_NE(saved[0], saved[1]) << "each rank has its own";
+    second.resume = true;
+    second.look = [&](const Trainer& trainer, const nn::Module& model, int rank) {
+      const std::lock_guard lock(mutex);
+      if (trainer.steps() == kLast) {
+        resumed[rank] = state_hash(nn::format_histories(model));
+      }
+    };
+    EXPECT_EQ(train_on(ranks, second).steps, second.epochs * kSteps);
+    ASSERT_EQ(resumed.size(), static_cast<size_t>(ranks));
+    for (const auto& [rank, scales] : resumed) {
+      EXPECT_EQ(scales, saved[rank < 2 ? rank : 0]) << rank;
+    }
+  }
 }
 
 TEST(TrainerRanks, ASignalEndsAllAtOneStepWithACheckpoint) {
