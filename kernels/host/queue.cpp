@@ -19,8 +19,9 @@ CUstream_st* Runtime::resolve(cudaStream_t stream) {
 
 void Runtime::push(CUstream_st& stream, Work work) {
   if (stream.capture) {
-    stream.capture->nodes.push_back({std::move(work), stream.tail});
-    stream.tail = {static_cast<int>(stream.capture->nodes.size()) - 1};
+    std::vector<Node>& nodes = stream.capture->graph->nodes;
+    nodes.push_back({std::move(work), stream.tail});
+    stream.tail = {static_cast<int>(nodes.size()) - 1};
     return;
   }
   if (work.kind == Work::record) {

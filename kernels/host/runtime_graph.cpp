@@ -19,14 +19,15 @@ void leave(Runtime& r, const std::shared_ptr<Capture>& capture) {
 
 // True if all work of forked streams comes before the last work of the origin.
 bool joined(const Runtime& r, const Capture& capture) {
-  std::vector<bool> before(capture.nodes.size());
+  const std::vector<Node>& nodes = capture.graph->nodes;
+  std::vector<bool> before(nodes.size());
   std::vector<int> todo = capture.origin->tail;
   while (!todo.empty()) {
     const auto node = static_cast<size_t>(todo.back());
     todo.pop_back();
     if (!before[node]) {
       before[node] = true;
-      todo.insert(todo.end(), capture.nodes[node].after.begin(), capture.nodes[node].after.end());
+      todo.insert(todo.end(), nodes[node].after.begin(), nodes[node].after.end());
     }
   }
   for (const auto& stream : r.streams) {
@@ -112,7 +113,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     if (!stream || origin->capture) {  // the null stream cannot be captured
       return cudaErrorStreamCaptureUnsupported;
     }
+    static uint64_t captures = 0;
     auto capture = std::make_shared<Capture>();
+    capture->number = ++captures;
+    capture->graph = std::make_shared<CUgraph_st>();
     capture->origin = origin;
     capture->mode = mode;
     capture->thread = thread_number();
@@ -145,7 +149,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (!complete) {
       return cudaErrorStreamCaptureUnjoined;
     }
-    *graph = new CUgraph_st{std::move(capture->nodes)};
+    *graph = new CUgraph_st(std::move(*capture->graph));
     return cudaSuccess;
   });
 }
@@ -163,9 +167,62 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   });
 }
 
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                        unsigned long long* id, cudaGraph_t* graph,
+                                        const cudaGraphNode_t** after, size_t* count) {
+  if (after || count) {
+    return cudaErrorInvalidValue;
+  }
+  const cudaError_t error = cudaStreamIsCapturing(stream, status);
+  if (error != cudaSuccess || *status != cudaStreamCaptureStatusActive) {
+    return error;
+  }
+  return call("cudaStreamGetCaptureInfo_v2", [&](Runtime& r) {
+    const Capture& capture = *r.resolve(stream)->capture;
+    if (id) {
+      *id = capture.number;
+    }
+    if (graph) {
+      *graph = capture.graph.get();
+    }
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* owner, void* object, cudaHostFn_t destroy,
+                                 unsigned references, unsigned flags) {
+  return call("cudaUserObjectCreate", [&](Runtime&) {
+    if (!destroy || references != 1 || flags != cudaUserObjectNoDestructorSync) {
+      return cudaErrorInvalidValue;
+    }
+    *owner = new CUuserObject_st{std::shared_ptr<void>(object, destroy)};
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaUserObjectRelease(cudaUserObject_t owner, unsigned count) {
+  return call("cudaUserObjectRelease", [&](Runtime&) {
+    if (count != 1) {
+      return cudaErrorInvalidValue;
+    }
+    delete owner;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t owner, unsigned count,
+                                      unsigned flags) {
+  return call("cudaGraphRetainUserObject", [&](Runtime&) {
+    if (count != 1 || flags != cudaGraphUserObjectMove) {
+      return cudaErrorInvalidValue;
+    }
+    graph->kept.push_back(std::move(owner->object));
+    delete owner;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   return call("cudaGraphInstantiate", [&](Runtime&) {
-    *exec = new CUgraphExec_st{std::make_shared<const std::vector<Node>>(graph->nodes)};
+    *exec = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
     return cudaSuccess;
   });
 }
@@ -180,7 +237,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
       target->capture->invalid = true;
       return cudaErrorStreamCaptureUnsupported;  // CUDA would make a child graph of it
     }
-    r.push(*target, {Work::run, [&r, nodes = exec->nodes] { replay(r, *nodes); }, nullptr});
+    r.push(*target, {Work::run, [&r, graph = exec->graph] { replay(r, graph->nodes); }, nullptr});
     return r.sticky;
   });
 }

@@ -37,7 +37,8 @@ struct Node {  // of a graph
 };
 
 struct Capture {
-  std::vector<Node> nodes;
+  uint64_t number = 0;
+  std::shared_ptr<CUgraph_st> graph;  // what it captures
   CUstream_st* origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   uint64_t thread = 0;
@@ -125,7 +126,11 @@ struct CUevent_st {
 
 struct CUgraph_st {
   std::vector<binade::kernels::host::Node> nodes;
+  std::vector<std::shared_ptr<void>> kept;  // user objects
 };
 struct CUgraphExec_st {
-  std::shared_ptr<const std::vector<binade::kernels::host::Node>> nodes;
+  std::shared_ptr<const CUgraph_st> graph;
+};
+struct CUuserObject_st {
+  std::shared_ptr<void> object;
 };
