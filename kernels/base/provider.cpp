@@ -1,7 +1,9 @@
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
 #include <binade/kernels/base/provider.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -126,5 +128,34 @@ void set_provider(ProviderFamily family, std::string_view name) {
       find_provider(row, name, text("set_provider(\"", row.name, "\")"));
 }
 const Provider& provider(ProviderFamily family) { return *chosen_providers().of(family).load(); }
+
+namespace {
+
+int64_t plan_limit_of_environment() {
+  const char* value = std::getenv("BINADE_PLAN_LIMIT");
+  if (!value) {
+    return kDefaultPlanLimit;
+  }
+  const std::string_view word = value;
+  int64_t most = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), most);
+  check(error == std::errc() && end == word.data() + word.size() && most >= 1,
+        "BINADE_PLAN_LIMIT: got \"", printable(word), "\", expected a number of plans, at least 1");
+  return most;
+}
+
+std::atomic<int64_t>& chosen_plan_limit() {
+  static std::atomic<int64_t> most{plan_limit_of_environment()};
+  return most;
+}
+
+}  // namespace
+
+int64_t plan_limit() { return chosen_plan_limit(); }
+
+void set_plan_limit(int64_t most) {
+  check(most >= 1, "set_plan_limit: got ", most, ", expected at least 1");
+  chosen_plan_limit() = most;
+}
 
 }  // namespace binade::kernels

@@ -1,5 +1,6 @@
 // Graphs of cuDNN operations: a problem is described once, a plan that executes it is found and
-// kept, and run() executes it on the current stream with workspace from Binade's allocator.
+// kept (at most plan_limit() of a device, kernels/base/provider.h), and run() executes it on the
+// current stream with workspace from Binade's allocator.
 //
 // run() takes the first engine offered by the library that repeats bit for bit, does not reduce the
 // precision of inputs or sums (f32 never runs as TF32), uses neither FFT nor Winograd transforms,
@@ -120,6 +121,7 @@ struct Problem {
 // the execution of a plan fails. May be called by several threads, and while a stream is captured.
 bool run(const Problem& problem, std::string& why);
 
-int64_t plans_made();  // number of plans made by this process; a known problem makes none
+int64_t plans_made();   // by this process; a problem that is known makes none
+int64_t plans_alive();  // kept for problems, also refused ones, or by captured graphs
 
 }  // namespace binade::kernels::cudnn

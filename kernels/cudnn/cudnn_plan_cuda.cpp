@@ -1,22 +1,25 @@
-// Plans are chosen among the library's engines, cached by problem, and executed.
+// Plans: chosen among the library's engines, kept by problem, executed. Of more problems than
+// plan_limit() the least recent plan is destroyed once its work is done, or with the last graph
+// that runs its kernels.
 //
 // There is one handle per device, used under the device's lock: two threads must not use a handle
 // or a plan at once. The lock is held while work is queued, not while it runs.
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/provider.h>
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/device_uses_internal.h>
+#include <binade/kernels/cuda/recent_cache_internal.h>
 #include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 namespace binade::kernels::cudnn {
 namespace {
@@ -24,20 +27,9 @@ namespace {
 constexpr size_t kWorkspaceAlignment = 256;  // that of cudaMalloc, which the library's samples use
 constexpr int kMostPlansTried = 32;
 
-std::atomic<int64_t> made{0};
+std::atomic<int64_t> made{0}, alive{0};
 
 using Key = std::vector<int64_t>;
-
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (const int64_t value : key) {
-      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
-      hash ^= hash >> 32;
-    }
-    return hash;
-  }
-};
 
 // Engines read whole vectors: on an H200 several faulted on unaligned memory although the graph had
 // described the alignment.
@@ -72,19 +64,42 @@ struct Plan {
   Object description, config, plan;
   int64_t workspace = 0;
   std::string refusal;  // why there is no plan
+  DeviceUses uses;
+
+  Plan() { ++alive; }
+  ~Plan() { --alive; }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
 };
 
-Plan refused(std::string reason) {
-  Plan none;
-  none.refusal = std::move(reason);
-  return none;
-}
+// A plan whose kernels a captured graph runs.
+struct PlanOfGraph {
+  std::shared_ptr<Plan> plan;
+  std::atomic<PlanOfGraph*>* released;  // where it goes when the graph is gone
+  PlanOfGraph* next = nullptr;
+};
 
 struct DeviceState {
   std::mutex mutex;
   Handle handle = nullptr;  // lives as long as the process
-  std::unordered_map<Key, Plan, KeyHash> plans;
+  RecentCache<Key, std::shared_ptr<Plan>> plans;
+  // A list. The end of a graph may not call the library, so run() destroys these plans.
+  std::atomic<PlanOfGraph*> released{nullptr};
 };
+
+void release_from_graph(void* object) {
+  auto* const end = static_cast<PlanOfGraph*>(object);
+  end->next = end->released->load();
+  while (!end->released->compare_exchange_weak(end->next, end)) {
+  }
+}
+
+void destroy_released(DeviceState& state) {
+  for (PlanOfGraph* one = state.released.exchange(nullptr); one;) {
+    const std::unique_ptr<PlanOfGraph> last(one);
+    one = one->next;
+  }
+}
 
 DeviceState& state_of(Device device) {
   static auto& mutex = *new std::mutex;
@@ -214,25 +229,29 @@ void find_plan(Handle handle, const Problem& p, Plan& plan) {
                            : text("none of its ", tried, " engines will do: ", reasons)};
 }
 
-Plan& plan_of(DeviceState& state, const Problem& p) {
-  Key key = key_of(p);
-  const auto known = state.plans.find(key);
-  if (known != state.plans.end()) {
-    return known->second;
+std::shared_ptr<Plan> plan_of(DeviceState& state, const Problem& p) {
+  const Key key = key_of(p);
+  if (const std::shared_ptr<Plan>* known = state.plans.find(key)) {
+    return *known;
   }
-  Plan plan;
+  while (const auto oldest = state.plans.take_beyond(plan_limit() - 1)) {
+    (*oldest)->uses.wait();
+  }
+  auto plan = std::make_shared<Plan>();
   try {
-    find_plan(state.handle, p, plan);
+    find_plan(state.handle, p, *plan);
     ++made;
   } catch (const Refusal& refusal) {
-    plan = refused(text("cuDNN: ", refusal.reason));
+    plan = std::make_shared<Plan>();
+    plan->refusal = text("cuDNN: ", refusal.reason);
   }
-  return state.plans.emplace(std::move(key), std::move(plan)).first->second;
+  return state.plans.add(key, std::move(plan));
 }
 
-// Queues the plan's work. Throws Refusal if the library finds only now that the engine cannot take
-// these arguments and has queued nothing; throws Error if it fails.
-void execute(Handle handle, const Problem& p, const Plan& plan) {
+// Queues the plan's work. Throws Refusal if the library finds only now that an engine cannot serve
+// these arguments, before it has queued anything; throws Error if it fails.
+void execute(DeviceState& state, const Problem& p, const std::shared_ptr<Plan>& owner) {
+  Plan& plan = *owner;
   const Workspace memory(
       plan.workspace > 0 ? static_cast<size_t>(plan.workspace) + kWorkspaceAlignment : 0, p.device);
   auto start = reinterpret_cast<uintptr_t>(memory.as<void>());
@@ -256,13 +275,22 @@ void execute(Handle handle, const Problem& p, const Plan& plan) {
     check(status == kSuccess, p.name, ": cuDNN failed to run its plan: ", what, ": ",
           api().GetErrorString(status), "; use the provider \"own\"");
   };
-  require(api().SetStream(handle, current_stream(p.device)), "cudnnSetStream");
-  require(api().BackendExecute(handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
+  auto* const stream = static_cast<cudaStream_t>(current_stream(p.device));
+  cudaGraph_t const graph = graph_of_capture(stream);
+  if (graph) {
+    keep_with_graph(graph, new PlanOfGraph{owner, &state.released}, release_from_graph);
+  }
+  require(api().SetStream(state.handle, stream), "cudnnSetStream");
+  require(api().BackendExecute(state.handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
+  if (!graph) {
+    plan.uses.note(stream);
+  }
 }
 
 }  // namespace
 
 int64_t plans_made() { return made; }
+int64_t plans_alive() { return alive; }
 
 bool run(const Problem& problem, std::string& why) {
   if (!std::ranges::all_of(problem.operands, is_aligned)) {
@@ -279,16 +307,17 @@ bool run(const Problem& problem, std::string& why) {
   if (!state.handle && !start(state.handle, why)) {
     return false;
   }
-  Plan& plan = plan_of(state, problem);
-  if (plan.refusal.empty()) {
+  destroy_released(state);
+  const std::shared_ptr<Plan> plan = plan_of(state, problem);
+  if (plan->refusal.empty()) {
     try {
-      execute(state.handle, problem, plan);
+      execute(state, problem, plan);
       return true;
     } catch (const Refusal& refusal) {
-      plan.refusal = refusal.reason;  // the plan stays: captured graphs may run its kernels
+      plan->refusal = refusal.reason;  // the plan lives on: captured graphs may run its kernels
     }
   }
-  why = plan.refusal;
+  why = plan->refusal;
   return false;
 }
 

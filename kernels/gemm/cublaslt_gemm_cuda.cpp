@@ -3,13 +3,16 @@
 //
 // f32 is computed in f32 (CUBLAS_COMPUTE_32F never uses TF32), f16 and bf16 with f32 sums that are
 // rounded once: where k is split, partial sums stay f32. The algorithm of a problem is the first
-// that the library's heuristic returns. It is asked once per problem and cached; nothing is timed.
+// that the library's heuristic returns. It is asked once per problem, and the answers to the last
+// plan_limit() problems are kept; nothing is timed.
 //
 // The library's relu may turn NaN into 0, which would hide an overflow from the loss scaler. So a
 // product with relu runs without it, followed by our own relu in place.
+#include <binade/kernels/base/provider.h>
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/base/vendor_library.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/recent_cache_internal.h>
 #include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
@@ -223,12 +226,28 @@ Key key_of(const Gemm& g, const Product& product) {
 
 struct Plans {
   std::mutex mutex;
-  std::map<int, lt::Handle> handles;  // one per device; they live as long as the process
-  std::map<Key, Choice> choices;
+  std::map<int, lt::Handle> handles;  // by device; they live as long as the process
+  RecentCache<Key, Choice> choices;
 };
 
-// Makes a handle for the current device. A library that was loaded may still fail to start, for
-// lack of memory: that is noted once.
+Plans& all_plans() {
+  static auto& plans = *new Plans;
+  return plans;
+}
+
+// REQUIRES: the lock is held.
+void keep(Plans& plans, const Key& key, const Choice& choice) {
+  if (Choice* known = plans.choices.find(key)) {
+    *known = choice;
+    return;
+  }
+  while (plans.choices.take_beyond(plan_limit() - 1)) {
+  }
+  plans.choices.add(key, choice);
+}
+
+// Makes a handle of the current device. A library that loads may still not start, for lack of
+// memory: that is noted once.
 bool start(lt::Handle& handle) {
   const lt::Status status = lt::api().Create(&handle);
   if (status == lt::kSuccess) {
@@ -252,8 +271,8 @@ bool run_product(const Gemm& g, const Product& product) {
   create(product, product.a, a);
   create(product, product.b, b);
   create(product, product.y, y);
-  static auto& plans = *new Plans;
-  const RelaxedCapture relaxed;  // the library may load kernels, even when it multiplies
+  Plans& plans = all_plans();
+  const RelaxedCapture relaxed;  // the library may load kernels, also when it first multiplies
   const Key key = key_of(g, product);
   lt::Handle handle = nullptr;
   Choice choice;
@@ -264,10 +283,10 @@ bool run_product(const Gemm& g, const Product& product) {
       return false;
     }
     handle = slot;
-    const auto known = plans.choices.find(key);
-    choice = known != plans.choices.end() ? known->second : ask(handle, g, description, a, b, y);
-    if (known == plans.choices.end() && choice.lasting) {
-      plans.choices.emplace(key, choice);
+    const Choice* known = plans.choices.find(key);
+    choice = known ? *known : ask(handle, g, description, a, b, y);
+    if (!known && choice.lasting) {
+      keep(plans, key, choice);
     }
   }
   if (!choice.found) {
@@ -285,7 +304,7 @@ bool run_product(const Gemm& g, const Product& product) {
       &choice.algorithm, workspace.as<void>(), kWorkspaceBytes, current_stream(g.y.device));
   if (lt::is_refusal(status)) {
     const std::lock_guard lock(plans.mutex);
-    plans.choices[key].found = false;
+    keep(plans, key, {});
     return false;
   }
   check_library(status, "cublasLtMatmul");
@@ -350,5 +369,11 @@ std::string gemm_library_absence() {
 }
 
 int64_t library_gemm_calls() { return calls; }
+
+int64_t library_gemm_plans() {
+  Plans& plans = all_plans();
+  const std::lock_guard lock(plans.mutex);
+  return plans.choices.size();
+}
 
 }  // namespace binade::kernels

@@ -21,5 +21,6 @@ void require_gemm_library();
 std::string gemm_library_absence();
 
 int64_t library_gemm_calls();  // number of calls that returned true, in this process
+int64_t library_gemm_plans();  // problems whose algorithm is kept
 
 }  // namespace binade::kernels

@@ -4,6 +4,7 @@
 // with loops in double.
 #include <tests/kernels/conv/conv2d_case.h>
 #include <tests/kernels/cudnn/cudnn_fixture.h>
+#include <tests/kernels/support/plan_limit.h>
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/attention/cudnn_attention_internal.h>
 #include <binade/kernels/base/tuning.h>
@@ -15,6 +16,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 namespace binade::kernels::cudnn_device_test {
 namespace {
@@ -175,6 +177,72 @@ TEST_F(CudnnConv2d, ARecordedPlanOutlivesALaterRefusal) {
   fill({.y = conv.y_view, .value = -1});
   graph.replay();
   conv.expect_result();
+}
+
+std::vector<std::unique_ptr<RecordedConv2d>> convolutions(int64_t from, int64_t to) {
+  std::vector<std::unique_ptr<RecordedConv2d>> all;
+  for (int64_t width = from; width < to; ++width) {
+    all.push_back(std::make_unique<RecordedConv2d>(width));
+  }
+  return all;
+}
+
+// What was forgotten is made anew.
+TEST_F(CudnnConv2d, MoreProblemsThanTheLimitWorkInBoundedMemory) {
+  const PlanLimit limit(4);
+  for (int round = 0; round < 2; ++round) {
+    const auto all = convolutions(20, 32);
+    const int64_t before = cudnn::plans_made();
+    for (const auto& one : all) {
+      one->run();
+      EXPECT_LE(cudnn::plans_alive(), 4);
+    }
+    EXPECT_EQ(cudnn::plans_made() - before, 12);
+    all.back()->run();
+    EXPECT_EQ(cudnn::plans_made() - before, 12) << "the last ones are kept";
+    for (const auto& one : all) {
+      one->expect_result();
+    }
+  }
+}
+
+// With a limit of one, nothing but the end of a plan waits for the work that was queued last: the
+// stand-in waits for the device when it makes a plan, and so do new arrays.
+TEST_F(CudnnConv2d, QueuedWorkEndsBeforeItsPlan) {
+  const PlanLimit limit(1);
+  const auto all = convolutions(60, 66);
+  for (const auto& one : all) {
+    one->run();
+  }
+  for (const auto& one : all) {
+    one->expect_result();
+  }
+}
+
+TEST_F(CudnnConv2d, CapturedGraphsReplayPlansThatAreNoLongerKept) {
+  const PlanLimit limit(2);
+  const auto all = convolutions(40, 46);
+  all[0]->run();  // its work is queued when its plan makes room in the capture
+  auto graph = std::make_unique<RecordedGraph>([&] {
+    for (const auto& one : all) {
+      one->run();
+    }
+  });
+  EXPECT_EQ(cudnn::plans_alive(), 6);
+  for (int64_t width = 50; width < 54; ++width) {
+    RecordedConv2d(width).run();
+    EXPECT_LE(cudnn::plans_alive(), 8) << "two are kept, and six by the graph";
+  }
+  for (const auto& one : all) {
+    fill({.y = one->y_view, .value = -1});
+  }
+  graph->replay();
+  for (const auto& one : all) {
+    one->expect_result();
+  }
+  graph.reset();
+  RecordedConv2d(54).run();
+  EXPECT_EQ(cudnn::plans_alive(), 2);
 }
 
 TEST_F(CudnnTest, OperandsOfTwoToThePowerOf31ElementsAreRefused) {
