@@ -57,6 +57,8 @@ class Needs {
   // dy's own memory, to be overwritten. For kernels that may write the gradient over dy.
   Tensor out_over(int i, const Tensor& dy) const;
   int size() const { return count_; }
+  // The sizes of input i. REQUIRES: gradient i is wanted.
+  const Dims& sizes(int i) const { return edges_[i]->sizes; }
 
  private:
   bool reaches(int i) const;

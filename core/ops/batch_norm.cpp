@@ -4,6 +4,7 @@
 #include <binade/core/ops/detail/batch_norm_ranks_internal.h>
 #include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/recorded_norm_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/norm/batch_norm.h>
@@ -13,12 +14,47 @@ namespace {
 
 using detail::compute_vector;
 
-constexpr Op kBatchNorm{"batch_norm", OpClass::norm};
+constexpr Op kBatchNorm{"batch_norm", OpClass::norm, true};
 
 // relu(y + residual), as separate ops.
 Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
   y = residual.defined() ? y + residual : y;
   return is_relu ? relu(y) : y;
+}
+
+detail::NormedView of_channels(const Tensor& x, double eps) {
+  const int64_t planes = x.size(0) * x.size(1);
+  return {.view = {x.size(0), x.size(1), planes == 0 ? 0 : x.numel() / planes},
+          .dims = {0, 2},
+          .weight = {1, x.size(1), 1},
+          .eps = eps};
+}
+
+struct SavedRunning {
+  const Tensor &x, &w, &mean, &var;
+  double eps;
+};
+// The gradients of normalize_by_running() as ops.
+Grads recorded_inference_gradients(const Tensor& dy_, Needs needs, const SavedRunning& saved) {
+  const auto& [x, w, mean, var, eps] = saved;
+  Dims sizes = Dims::of(x.dim(), 1);
+  sizes[1] = x.size(1);
+  const DType compute = mean.dtype();
+  const Tensor dy = cast(dy_, compute);
+  const Tensor rstd = reshape(rsqrt(add(var, eps)), sizes);
+  Tensor dx, dw, db;
+  if (needs[0]) {
+    dx = mul(dy, w.defined() ? mul(rstd, reshape(w, sizes)) : rstd);
+    dx = cast(dx, x.dtype());
+  }
+  if (needs[1]) {
+    const Tensor d = sub(cast(x, compute), reshape(mean, sizes));
+    dw = reshape(sum_to(mul(dy, mul(d, rstd)), sizes), w.sizes());
+  }
+  if (needs[2]) {
+    db = reshape(sum_to(dy, sizes), needs.sizes(2));
+  }
+  return {dx, dw, db};
 }
 
 // y = relu((x - mean) rstd w + b + residual) with the batch's mean and rstd
@@ -50,8 +86,15 @@ Tensor normalize_by_batch(const BatchNormInputs& in, const Tensor& residual) {
   }
   return op.record(
       {x, w, b, residual}, y, save(x, w, mean, rstd, when(options.relu, y)),
-      [relu = options.relu](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                            const Tensor& mean, const Tensor& rstd, const Tensor& y) -> Grads {
+      [relu = options.relu, eps = options.eps](const Tensor& dy, Needs needs, const Tensor& x,
+                                               const Tensor& w, const Tensor& mean,
+                                               const Tensor& rstd, const Tensor& y) -> Grads {
+        if (grad_enabled()) {
+          const Tensor dz = relu ? masked_fill(dy, le(y, 0), 0) : dy;
+          Grads gradients = detail::recorded_norm_gradients(x, w, dz, needs, of_channels(x, eps));
+          gradients[3] = dz;
+          return gradients;
+        }
         // With dz = dy where y > 0: dx = w rstd (dz - mean(dz) - xhat mean(dz xhat)),
         // dw = sum(dz xhat), db = sum(dz), dresidual = dz
         const bool alike = dy.strides() == x.strides();
@@ -91,21 +134,25 @@ Tensor normalize_by_running(const BatchNormInputs& in, const Tensor& residual) {
   if (at_once) {
     return op.plain({x, w, b, residual}, y);
   }
-  y = op.record({x, w, b}, y, save(x, w, running_mean, running_var),
-                [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                      const Tensor& running_mean, const Tensor& running_var) -> Grads {
-                  Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
-                  kernels::batch_norm_inference_backward({.x = x,
-                                                          .dy = dy,
-                                                          .weight = w,
-                                                          .running_mean = running_mean,
-                                                          .running_var = running_var,
-                                                          .dx = dx,
-                                                          .dweight = dw,
-                                                          .dbias = db,
-                                                          .eps = eps});
-                  return {dx, dw, db};
-                });
+  y = op.record(
+      {x, w, b}, y, save(x, w, running_mean, running_var),
+      [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+            const Tensor& running_mean, const Tensor& running_var) -> Grads {
+        if (grad_enabled()) {
+          return recorded_inference_gradients(dy, needs, {x, w, running_mean, running_var, eps});
+        }
+        Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+        kernels::batch_norm_inference_backward({.x = x,
+                                                .dy = dy,
+                                                .weight = w,
+                                                .running_mean = running_mean,
+                                                .running_var = running_var,
+                                                .dx = dx,
+                                                .dweight = dw,
+                                                .dbias = db,
+                                                .eps = eps});
+        return {dx, dw, db};
+      });
   return finish(y, residual, options.relu);
 }
 

@@ -4,6 +4,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/promotion_internal.h>
+#include <binade/core/ops/detail/recorded_gradients_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
 
@@ -58,6 +59,9 @@ Tensor binary(const Op& op, Binary f, const Tensor& a_, const Tensor& b_) {
   return op.record(
       {a, b}, y, save(a, b),
       [f](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
+        if (grad_enabled()) {
+          return detail::recorded_gradients(f, dy, needs, a, b);
+        }
         Tensor da = needs[0] ? empty_like(dy) : Tensor();
         Tensor db = needs[1] ? empty_like(dy) : Tensor();
         kernels::binary_backward({.op = f, .a = a, .b = b, .dy = dy, .da = da, .db = db});
@@ -186,7 +190,7 @@ bool equal(const Tensor& a, const Tensor& b) {
 // in core/ops/binary.h does not compile.
 #define BINADE_DEFINE(name, Functor, dtypes, op_class)            \
   binade::Tensor binade::name(const Tensor& a, const Tensor& b) { \
-    static constexpr Op kOp{#name, OpClass::op_class};            \
+    static constexpr Op kOp{#name, OpClass::op_class, true};      \
     return binary(kOp, Binary::name, a, b);                       \
   }
 BINADE_BINARY_PLAIN_OPS(BINADE_DEFINE)

@@ -85,6 +85,57 @@ Tensor empty_pixels(const Dims& sizes, const Tensor& like) {
   return empty_strided(sizes, channels_last_strides(sizes), like.dtype(), like.device());
 }
 
+// The three products of a convolution y = x * w: y, the gradient of x and the gradient of w. The
+// gradients of each are the other two, so as ops, for a backward that is itself recorded, they can
+// be differentiated any number of times.
+struct Products {
+  const Op* op;  // that is differentiated
+  Conv2dOptions geometry;
+};
+Tensor product_y(const Tensor& x, const Tensor& w, const Dims& sizes, const Products& p);
+Tensor product_x(const Tensor& y, const Tensor& w, const Dims& sizes, const Products& p);
+Tensor product_w(const Tensor& x, const Tensor& y, const Dims& sizes, const Products& p);
+
+Tensor product_y(const Tensor& x, const Tensor& w, const Dims& sizes, const Products& p) {
+  Tensor y = empty_pixels(sizes, x);
+  kernels::conv2d_forward({.x = image(x), .w = image(w), .y = image(y), .geometry = p.geometry});
+  return p.op->record(
+      {x, w}, y, save(x, w),
+      [p](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+        return {needs[0] ? product_x(dy, w, x.sizes(), p) : Tensor(),
+                needs[1] ? product_w(x, dy, w.sizes(), p) : Tensor()};
+      });
+}
+
+Tensor product_x(const Tensor& y, const Tensor& w, const Dims& sizes, const Products& p) {
+  Tensor x = empty_pixels(sizes, y);
+  kernels::conv2d_backward_data(
+      {.dy = image(y), .w = image(w), .dx = image(x), .geometry = p.geometry});
+  return p.op->record(
+      {y, w}, x, save(y, w),
+      [p](const Tensor& dx, Needs needs, const Tensor& y, const Tensor& w) -> Grads {
+        return {needs[0] ? product_y(dx, w, y.sizes(), p) : Tensor(),
+                needs[1] ? product_w(dx, y, w.sizes(), p) : Tensor()};
+      });
+}
+
+Tensor product_w(const Tensor& x, const Tensor& y, const Dims& sizes, const Products& p) {
+  Tensor w = empty(sizes, x.dtype(), x.device());
+  kernels::conv2d_backward_weight(
+      {.x = image(x), .dy = image(y), .dw = image(w), .geometry = p.geometry});
+  return p.op->record(
+      {x, y}, w, save(x, y),
+      [p](const Tensor& dw, Needs needs, const Tensor& x, const Tensor& y) -> Grads {
+        return {needs[0] ? product_x(y, dw, x.sizes(), p) : Tensor(),
+                needs[1] ? product_y(x, dw, y.sizes(), p) : Tensor()};
+      });
+}
+
+// The gradient of a bias as an op: the sum over all but the channels.
+Tensor recorded_bias_gradient(const Tensor& dy) {
+  return sum(flatten(transpose(dy, 0, 1), 1), {1});
+}
+
 // `rank` is the number of dimensions that the op documents.
 Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
                    const Conv2dOptions& geometry, Activation activation = Activation::none) {
@@ -102,8 +153,13 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
                         kernel_applies(activation, x.dtype()) ? activation : Activation::none},
        .packing = packing});
   y = op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
-                [geometry, x_strides = x.strides(), w_strides = w.strides()](
+                [op = &op, geometry, x_strides = x.strides(), w_strides = w.strides()](
                     const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                  if (grad_enabled()) {
+                    return {needs[0] ? product_x(dy, w, needs.sizes(0), {op, geometry}) : Tensor(),
+                            needs[1] ? product_w(x, dy, needs.sizes(1), {op, geometry}) : Tensor(),
+                            needs[2] ? recorded_bias_gradient(dy) : Tensor()};
+                  }
                   Tensor dx = needs.out_strided(0, x_strides), dw = needs.out_strided(1, w_strides);
                   if (dx.defined()) {
                     kernels::conv2d_backward_data(
@@ -166,28 +222,33 @@ Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank
   Tensor y = empty_pixels(sizes, x);
   kernels::conv2d_backward_data(
       {.dy = image(x), .w = image(w), .dx = image(y), .geometry = geometry, .bias = b});
-  return op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
-                   [geometry, x_strides = x.strides(), w_strides = w.strides()](
-                       const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
-                     Tensor dx = needs.out_strided(0, x_strides),
-                            dw = needs.out_strided(1, w_strides);
-                     if (dx.defined()) {
-                       kernels::conv2d_forward(
-                           {.x = image(dy), .w = image(w), .y = image(dx), .geometry = geometry});
-                     }
-                     if (dw.defined()) {
-                       kernels::conv2d_backward_weight(
-                           {.x = image(dy), .dy = image(x), .dw = image(dw), .geometry = geometry});
-                     }
-                     return {dx, dw, bias_gradient(dy, 1, needs, 2)};
-                   });
+  return op.record(
+      {x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+      [op = &op, geometry, x_strides = x.strides(), w_strides = w.strides()](
+          const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+        if (grad_enabled()) {
+          return {needs[0] ? product_y(dy, w, needs.sizes(0), {op, geometry}) : Tensor(),
+                  needs[1] ? product_w(dy, x, needs.sizes(1), {op, geometry}) : Tensor(),
+                  needs[2] ? recorded_bias_gradient(dy) : Tensor()};
+        }
+        Tensor dx = needs.out_strided(0, x_strides), dw = needs.out_strided(1, w_strides);
+        if (dx.defined()) {
+          kernels::conv2d_forward(
+              {.x = image(dy), .w = image(w), .y = image(dx), .geometry = geometry});
+        }
+        if (dw.defined()) {
+          kernels::conv2d_backward_weight(
+              {.x = image(dy), .dy = image(x), .dw = image(dw), .geometry = geometry});
+        }
+        return {dx, dw, bias_gradient(dy, 1, needs, 2)};
+      });
 }
 
 }  // namespace
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv1dOptions& options) {
-  static constexpr Op kOp{"conv1d", OpClass::contraction};
+  static constexpr Op kOp{"conv1d", OpClass::contraction, true};
   return convolution(kOp, kOp.enter(x, weight, bias), 3,
                      {.stride = {1, options.stride},
                       .padding = {0, options.padding},
@@ -197,7 +258,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& geometry, Activation activation) {
-  static constexpr Op kOp{"conv2d", OpClass::contraction};
+  static constexpr Op kOp{"conv2d", OpClass::contraction, true};
   return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry, activation);
 }
 
@@ -228,7 +289,7 @@ Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a) {
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose1dOptions& options) {
-  static constexpr Op kOp{"conv_transpose1d", OpClass::contraction};
+  static constexpr Op kOp{"conv_transpose1d", OpClass::contraction, true};
   return transposed_convolution(kOp, kOp.enter(x, weight, bias), 3,
                                 {.stride = {1, options.stride},
                                  .padding = {0, options.padding},
@@ -239,7 +300,7 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
-  static constexpr Op kOp{"conv_transpose2d", OpClass::contraction};
+  static constexpr Op kOp{"conv_transpose2d", OpClass::contraction, true};
   const auto& [stride, padding, dilation, groups, output_padding] = options;
   return transposed_convolution(kOp, kOp.enter(x, weight, bias), 4,
                                 {.stride = {stride[0], stride[1]},

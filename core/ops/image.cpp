@@ -73,6 +73,51 @@ Tensor resample(const Tensor& x, const Dims& sizes, const InterpolateOptions& op
                              });
 }
 
+// Average pooling, a linear map. Its transpose is the gradient, whose own gradient is the map
+// again.
+struct Averaging {
+  const Op* op;
+  bool adaptive;
+  kernels::Pool2dGeometry geometry;
+};
+
+void spread_average(const Averaging& a, const Tensor& dy, const Tensor& dx) {
+  if (a.adaptive) {
+    kernels::adaptive_avg_pool2d_backward({.dy = dy, .dx = dx});
+  } else {
+    kernels::avg_pool2d_backward({.dy = dy, .dx = dx, .geometry = a.geometry});
+  }
+}
+
+Tensor average(const Averaging& a, const Tensor& x, Tensor y);
+
+Tensor average_back(const Averaging& a, const Tensor& dy, Tensor dx) {
+  spread_average(a, dy, dx);
+  return a.op->record({dy}, dx, save(),
+                      [a, h = dy.size(2), w = dy.size(3)](const Tensor& ddx) -> Grads {
+                        return {average(a, ddx, image_like(a.op->name, ddx, h, w))};
+                      });
+}
+
+// Writes the averages into y, new memory.
+Tensor average(const Averaging& a, const Tensor& x, Tensor y) {
+  if (a.adaptive) {
+    kernels::adaptive_avg_pool2d_forward({.x = x, .y = y});
+  } else {
+    kernels::avg_pool2d_forward({.x = x, .y = y, .geometry = a.geometry});
+  }
+  return a.op->record(
+      {x}, y, save(), [a, strides = x.strides()](const Tensor& dy, Needs needs) -> Grads {
+        if (grad_enabled()) {
+          const Dims& sizes = needs.sizes(0);
+          return {average_back(a, dy, image_like(a.op->name, dy, sizes[2], sizes[3]))};
+        }
+        Tensor dx = needs.out_strided(0, strides);
+        spread_average(a, dy, dx);
+        return {dx};
+      });
+}
+
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x_, const Pool2dOptions& options) {
@@ -98,36 +143,22 @@ Tensor max_pool2d(const Tensor& x_, const Pool2dOptions& options) {
 }
 
 Tensor avg_pool2d(const Tensor& x_, const Pool2dOptions& options) {
-  static constexpr Op kOp{"avg_pool2d", OpClass::reduction};
+  static constexpr Op kOp{"avg_pool2d", OpClass::reduction, true};
   auto [x] = kOp.enter(x_);
   check_image("avg_pool2d", x);
-  const kernels::Pool2dGeometry geometry = geometry_of(options);
-  Tensor y = pooled(kOp.name, x, geometry);
-  kernels::avg_pool2d_forward({.x = x, .y = y, .geometry = geometry});
-  return kOp.record({x}, y, save(),
-                    [geometry, strides = x.strides()](const Tensor& dy, Needs needs) -> Grads {
-                      Tensor dx = needs.out_strided(0, strides);
-                      kernels::avg_pool2d_backward({.dy = dy, .dx = dx, .geometry = geometry});
-                      return {dx};
-                    });
+  const Averaging averaging{&kOp, false, geometry_of(options)};
+  return average(averaging, x, pooled(kOp.name, x, averaging.geometry));
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x_, int64_t height, int64_t width) {
-  static constexpr Op kOp{"adaptive_avg_pool2d", OpClass::reduction};
+  static constexpr Op kOp{"adaptive_avg_pool2d", OpClass::reduction, true};
   auto [x] = kOp.enter(x_);
   check_image("adaptive_avg_pool2d", x);
   check(height >= 1 && width >= 1, "adaptive_avg_pool2d: got an output of ", height, " x ", width,
         ", expected at least 1 x 1");
   check(x.size(2) >= 1 && x.size(3) >= 1, "adaptive_avg_pool2d: got shape ", x.sizes(),
         ", expected a height and width of at least 1");
-  Tensor y = image_like(kOp.name, x, height, width);
-  kernels::adaptive_avg_pool2d_forward({.x = x, .y = y});
-  return kOp.record({x}, y, save(),
-                    [strides = x.strides()](const Tensor& dy, Needs needs) -> Grads {
-                      Tensor dx = needs.out_strided(0, strides);
-                      kernels::adaptive_avg_pool2d_backward({.dy = dy, .dx = dx});
-                      return {dx};
-                    });
+  return average({&kOp, true, {}}, x, image_like(kOp.name, x, height, width));
 }
 
 Tensor interpolate(const Tensor& x_, int64_t height, int64_t width,

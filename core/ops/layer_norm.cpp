@@ -4,6 +4,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/recorded_norm_internal.h>
 #include <binade/core/ops/layer_norm.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/norm/group_norm.h>
@@ -65,11 +66,23 @@ void rows_backward(const SavedRows& saved, const Tensor& dy_, const Tensor& dx, 
                                 .dbias = flat(db)});
 }
 
+detail::NormedView of_rows(const Tensor& x, int64_t cols, double eps) {
+  return {.view = {row_count(x, cols), cols}, .dims = {1}, .weight = {1, cols}, .eps = eps};
+}
+
+detail::NormedView of_groups(const Tensor& x, int64_t groups, double eps) {
+  const int64_t planes = x.size(0) * x.size(1), channels = x.size(1) / groups;
+  return {.view = {x.size(0), groups, channels, planes == 0 ? 0 : x.numel() / planes},
+          .dims = {2, 3},
+          .weight = {1, groups, channels, 1},
+          .eps = eps};
+}
+
 }  // namespace
 
 Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
-  static constexpr Op kOp{"layer_norm", OpClass::norm};
+  static constexpr Op kOp{"layer_norm", OpClass::norm, true};
   auto [given] = kOp.enter(x_);
   check_eps(kOp.name, eps);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, bias);
@@ -87,8 +100,12 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
                                .rstd = rstd,
                                .eps = eps});
   return kOp.record({x, w, b}, y, save(x, w, mean, rstd),
-                    [cols](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                           const Tensor& mean, const Tensor& rstd) -> Grads {
+                    [cols, eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                                const Tensor& mean, const Tensor& rstd) -> Grads {
+                      if (grad_enabled()) {
+                        return detail::recorded_norm_gradients(x, w, dy, needs,
+                                                               of_rows(x, cols, eps));
+                      }
                       // With g = dy w: dx = rstd (g - mean(g) - xhat mean(g xhat))
                       Tensor dx = needs.out(0), dw = needs.out(1), db = needs.out(2);
                       rows_backward({x, w, mean, rstd, cols}, dy, dx, dw, db);
@@ -98,7 +115,7 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
 
 Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
-  static constexpr Op kOp{"rms_norm", OpClass::norm};
+  static constexpr Op kOp{"rms_norm", OpClass::norm, true};
   auto [given] = kOp.enter(x_);
   check_eps(kOp.name, eps.value_or(0));
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, Tensor());
@@ -115,14 +132,20 @@ Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& we
                                .mean = kNoView,
                                .rstd = rstd,
                                .eps = eps.value_or(machine)});
-  return kOp.record({x, w}, y, save(x, w, rstd),
-                    [cols](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                           const Tensor& rstd) -> Grads {
-                      // With g = dy w and u = x rstd: dx = rstd (g - u mean(g u))
-                      Tensor dx = needs.out(0), dw = needs.out(1);
-                      rows_backward({x, w, Tensor(), rstd, cols}, dy, dx, dw, Tensor());
-                      return {dx, dw};
-                    });
+  return kOp.record(
+      {x, w}, y, save(x, w, rstd),
+      [cols, eps = eps.value_or(machine)](const Tensor& dy, Needs needs, const Tensor& x,
+                                          const Tensor& w, const Tensor& rstd) -> Grads {
+        if (grad_enabled()) {
+          detail::NormedView rows = of_rows(x, cols, eps);
+          rows.centred = false;
+          return detail::recorded_norm_gradients(x, w, dy, needs, rows);
+        }
+        // With g = dy w and u = x rstd: dx = rstd (g - u mean(g u))
+        Tensor dx = needs.out(0), dw = needs.out(1);
+        rows_backward({x, w, Tensor(), rstd, cols}, dy, dx, dw, Tensor());
+        return {dx, dw};
+      });
 }
 
 namespace {
@@ -148,8 +171,12 @@ Tensor normalize_groups(const Op& op, const Tensor& x, int64_t groups, const Ten
   kernels::group_norm_forward(
       {.x = x, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = eps});
   return op.record({x, w, b}, y, save(x, w, mean, rstd),
-                   [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                      const Tensor& mean, const Tensor& rstd) -> Grads {
+                   [groups, eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                                 const Tensor& mean, const Tensor& rstd) -> Grads {
+                     if (grad_enabled()) {
+                       return detail::recorded_norm_gradients(x, w, dy, needs,
+                                                              of_groups(x, groups, eps));
+                     }
                      // With g = dy w: dx = rstd (g - mean(g) - xhat mean(g xhat))
                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
                      kernels::group_norm_backward({.x = x,
@@ -168,7 +195,7 @@ Tensor normalize_groups(const Op& op, const Tensor& x, int64_t groups, const Ten
 
 Tensor group_norm(const Tensor& x_, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
-  static constexpr Op kOp{"group_norm", OpClass::norm};
+  static constexpr Op kOp{"group_norm", OpClass::norm, true};
   auto [x] = kOp.enter(x_);
   check_image(kOp.name, x, weight, bias);
   check(num_groups >= 1 && x.size(1) >= 1 && x.size(1) % num_groups == 0, "group_norm: got ",
@@ -181,7 +208,7 @@ Tensor group_norm(const Tensor& x_, int64_t num_groups, const Tensor& weight, co
 }
 
 Tensor instance_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias, double eps) {
-  static constexpr Op kOp{"instance_norm", OpClass::norm};
+  static constexpr Op kOp{"instance_norm", OpClass::norm, true};
   auto [x] = kOp.enter(x_);
   check_image(kOp.name, x, weight, bias);
   const int64_t planes = x.size(0) * x.size(1);

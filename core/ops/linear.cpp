@@ -16,7 +16,7 @@ namespace binade {
 
 // y = x w^T + b
 Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Activation activation) {
-  static constexpr Op kOp{"linear", OpClass::contraction};
+  static constexpr Op kOp{"linear", OpClass::contraction, true};
   auto [x, w, b] = kOp.enter(x_, weight_, bias_);
   check_floating("linear", x, w);
   check(w.dim() == 2, "linear: got a weight of shape ", w.sizes(), ", expected [out, in]");
@@ -48,6 +48,11 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
        .packing = packing});
   y = kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                  [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                   if (grad_enabled()) {  // recorded: made of ops
+                     return {needs[0] ? matmul(dy, w) : Tensor(),
+                             needs[1] ? matmul(transpose(dy, 0, 1), x) : Tensor(),
+                             needs[2] ? sum(dy, {0}) : Tensor()};
+                   }
                    Tensor dx = needs.out(0);
                    if (dx.defined()) {  // dx = dy w
                      kernels::gemm({.a = dy, .b = w, .y = dx});

@@ -19,7 +19,7 @@
 namespace binade {
 namespace {
 
-constexpr Op kCrossEntropy{"cross_entropy", OpClass::loss};
+constexpr Op kCrossEntropy{"cross_entropy", OpClass::loss, true};
 
 void total(const Tensor& rows, const Tensor& sum) {  // [rows] -> []
   kernels::reduce_forward({.op = kernels::Reduce::sum, .x = rows, .y = make_view(sum, {1}, {1})});
@@ -90,6 +90,22 @@ Tensor as_rows(const Tensor& logits, int64_t rows) {
   return logits.dim() == 2 ? logits : reshape(permute(logits, order), {rows, logits.size(1)});
 }
 
+// Targets as weighted probabilities [rows, C], f32 or f64: w_c ((1 - s) p_c + s / C).
+Tensor weighted(const Tensor& p, const Tensor& weight, double smoothing) {
+  const Tensor q = add(mul(p, 1 - smoothing), smoothing / static_cast<double>(p.size(1)));
+  return weight.defined() ? mul(q, weight) : q;
+}
+
+// The gradient of z for row losses sum_c q_c (lse - z_c), as ops: for a recorded backward.
+Tensor recorded_row_gradient(const Tensor& dy, const Tensor& z, const Tensor& q,
+                             const Tensor& divisor) {
+  const PrecisionScope exact(Precision::full());
+  const Tensor scale = div(dy, divisor);
+  const Tensor share = mul(softmax(cast(z, q.dtype()), 1), sum(q, {1}, true));
+  const Tensor dz = mul(sub(share, q), scale.dim() == 1 ? unsqueeze(scale, 1) : scale);
+  return cast(dz, z.dtype());
+}
+
 // loss_i = (1 - s) w_t (lse - z_t) + s / C sum_c w_c (lse - z_c); logits [rows, classes]
 Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                           const CrossEntropyLossOptions& options) {
@@ -113,6 +129,12 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
       [ignore = options.ignore_index, smoothing = options.label_smoothing](
           const Tensor& dy, Needs needs, const Tensor& z, const Tensor& target,
           const Tensor& weight, const Tensor& lse, const Tensor& divisor) -> Grads {
+        if (grad_enabled()) {
+          const Tensor ignored = eq(target, static_cast<double>(ignore));
+          const Tensor p = one_hot(masked_fill(target, ignored, 0), z.size(1)).to(lse.dtype());
+          const Tensor q = masked_fill(weighted(p, weight, smoothing), unsqueeze(ignored, 1), 0);
+          return {recorded_row_gradient(dy, z, q, divisor)};
+        }
         const Tensor row_scale = row_scale_of(dy, divisor, lse.sizes());
         Tensor dz = needs.out_like(0, z);
         kernels::cross_entropy_backward({.logits = z,
@@ -145,6 +167,10 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
       [smoothing = options.label_smoothing](const Tensor& dy, Needs needs, const Tensor& z,
                                             const Tensor& p, const Tensor& weight,
                                             const Tensor& divisor) -> Grads {
+        if (grad_enabled()) {
+          const Tensor q = weighted(cast(p, divisor.dtype()), weight, smoothing);
+          return {recorded_row_gradient(dy, z, q, divisor)};
+        }
         const Tensor row_scale = row_scale_of(dy, divisor, {z.size(0)});
         Tensor dz = needs.out_like(0, z);
         kernels::soft_cross_entropy_backward({.logits = z,
@@ -163,11 +189,8 @@ Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
                                    const CrossEntropyLossOptions& options) {
   const PrecisionScope exact(Precision::full());
   const DType compute = compute_dtype(z_.dtype());
-  const double classes = static_cast<double>(z_.size(1));
-  Tensor q = cast(p_, compute) * (1 - options.label_smoothing) + options.label_smoothing / classes;
-  if (options.weight.defined()) {
-    q = q * statistic(options.weight, compute);
-  }
+  const Tensor q =
+      weighted(cast(p_, compute), statistic(options.weight, compute), options.label_smoothing);
   const Tensor rows = neg(sum(q * log_softmax(cast(z_, compute), 1), {1}));
   return options.reduction == Reduction::none  ? rows
          : options.reduction == Reduction::sum ? sum(rows)

@@ -234,12 +234,12 @@ Tensor min(const Tensor& x) {
 }
 
 ValuesIndices max(const Tensor& x, int dim, bool keepdim) {
-  static constexpr Op kOp{"max", OpClass::movement};
+  static constexpr Op kOp{"max", OpClass::movement, true};
   return extreme_along(kOp, x, dim, false, keepdim);
 }
 
 ValuesIndices min(const Tensor& x, int dim, bool keepdim) {
-  static constexpr Op kOp{"min", OpClass::movement};
+  static constexpr Op kOp{"min", OpClass::movement, true};
   return extreme_along(kOp, x, dim, true, keepdim);
 }
 

@@ -1,5 +1,6 @@
 // softmax and log_softmax along one dimension.
 #include <binade/core/autograd/op.h>
+#include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/softmax.h>
 #include <binade/core/tensor/create.h>
@@ -18,6 +19,10 @@ Tensor softmax_of(const Op& op, const Tensor& x_, int dim, bool log) {
   return op.record({x}, y, save(y),
                    [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
                      // dx = y (dy - sum(dy y)); for the logarithm dx = dy - exp(y) sum(dy)
+                     if (grad_enabled()) {
+                       return {log ? sub(dy, mul(exp(y), sum(dy, {d}, true)))
+                                   : mul(y, sub(dy, sum(mul(dy, y), {d}, true)))};
+                     }
                      Tensor dx = needs.out_like(0, y);
                      kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
                      return {dx};
@@ -27,12 +32,12 @@ Tensor softmax_of(const Op& op, const Tensor& x_, int dim, bool log) {
 }  // namespace
 
 Tensor softmax(const Tensor& x, int dim) {
-  static constexpr Op kOp{"softmax", OpClass::reduction};
+  static constexpr Op kOp{"softmax", OpClass::reduction, true};
   return softmax_of(kOp, x, dim, false);
 }
 
 Tensor log_softmax(const Tensor& x, int dim) {
-  static constexpr Op kOp{"log_softmax", OpClass::reduction};
+  static constexpr Op kOp{"log_softmax", OpClass::reduction, true};
   return softmax_of(kOp, x, dim, true);
 }
 

@@ -6,6 +6,7 @@
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/sort.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>
 #include <binade/kernels/sort/cumprod.h>
@@ -53,6 +54,11 @@ Tensor detail::record_chosen(const Op& op, const Tensor& x, int dim, const Tenso
   return op.record(
       {x}, y, save(indices),
       [op = op.name, dim](const Tensor& dy, Needs needs, const Tensor& indices) -> Grads {
+        if (grad_enabled()) {
+          const Dims sizes = needs.sizes(0), lines = sizes.empty() ? Dims{1} : sizes;
+          const Tensor none = zeros(lines, dy.dtype(), dy.device());
+          return {reshape(scatter(none, dim, indices, reshape(dy, indices.sizes())), sizes)};
+        }
         Tensor dx = needs.out(0);
         if (dx.numel() != indices.numel()) {
           kernels::fill({.y = dx, .value = 0});
@@ -68,7 +74,7 @@ Tensor detail::record_chosen(const Op& op, const Tensor& x, int dim, const Tenso
 }
 
 ValuesIndices sort(const Tensor& x_, int dim, bool descending) {
-  static constexpr Op kOp{"sort", OpClass::movement};
+  static constexpr Op kOp{"sort", OpClass::movement, true};
   auto [x] = kOp.enter(x_);
   check_defined("sort", x);
   const int d = wrap_dim("sort", dim, x.dim());
@@ -80,7 +86,7 @@ ValuesIndices sort(const Tensor& x_, int dim, bool descending) {
 }
 
 ValuesIndices topk(const Tensor& x_, int64_t k, int dim, bool largest) {
-  static constexpr Op kOp{"topk", OpClass::movement};
+  static constexpr Op kOp{"topk", OpClass::movement, true};
   auto [x] = kOp.enter(x_);
   check_defined("topk", x);
   const int d = wrap_dim("topk", dim, x.dim());

@@ -57,6 +57,20 @@ Tensor std_gradient(const Needs& needs, const Tensor& x, const Tensor& a, const 
   return cast(d, x.dtype());
 }
 
+// The recorded_ functions give the same gradients as ops, for a backward that is itself recorded.
+// They compute y again from x, so that it has its history.
+Tensor recorded_spread_gradient(bool root, double divisor, const Tensor& g, const Tensor& x_) {
+  const Tensor x = cast(x_, g.dtype());
+  const double count = static_cast<double>(x.numel()) / static_cast<double>(g.numel());
+  const Tensor d = sub(x, div(sum_to(x, g.sizes()), count));
+  if (!root) {
+    return cast(mul(d, mul(g, 2 / divisor)), x_.dtype());
+  }
+  const Tensor variance = div(sum_to(square(d), g.sizes()), divisor), none = eq(variance, 0);
+  const Tensor y = sqrt(masked_fill(variance, none, 1));
+  return cast(mul(d, masked_fill(div(g, mul(y, divisor)), none, 0)), x_.dtype());
+}
+
 // y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); for the root dx = dy (x - mean) /
 // ((n - c) y)
 Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool unbiased,
@@ -75,6 +89,9 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   return op.record({x}, result, save(x, mean, y),
                    [root, divisor](const Tensor& dy, Needs needs, const Tensor& x,
                                    const Tensor& mean, const Tensor& y) -> Grads {
+                     if (grad_enabled()) {
+                       return {recorded_spread_gradient(root, divisor, wide_gradient(dy, y), x)};
+                     }
                      const Tensor a = mul(wide_gradient(dy, y), (root ? 1 : 2) / divisor);
                      return {root ? std_gradient(needs, x, a, mean, y)
                                   : slope(needs, ReduceSlope::deviation, x, a, mean)};
@@ -159,20 +176,50 @@ Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tenso
   return slope(needs, ReduceSlope::direction, x, mul(pow(div(a, y), p - 1), g), a);
 }
 
+Tensor recorded_norm_gradient(double p, const Tensor& g, const Tensor& x_, const Tensor& y,
+                              const Tensor& count) {
+  const Tensor x = cast(x_, g.dtype());
+  if (p == 0) {
+    return zeros_like(x_);
+  }
+  if (p == 1) {
+    return cast(mul(sign(x), g), x_.dtype());
+  }
+  if (std::isinf(p)) {
+    return cast(where(eq(abs(x), y), mul(sign(x), div(g, count)), 0), x_.dtype());
+  }
+  const Tensor flat = eq(x, 0), none = eq(y, 0);
+  if (p == 2) {  // y 0: the slope counts as 0
+    const Tensor again = sqrt(masked_fill(sum_to(square(x), y.sizes()), none, 1));
+    return cast(mul(x, masked_fill(div(g, again), none, 0)), x_.dtype());
+  }
+  const Tensor a = masked_fill(abs(x), flat, 1), powers = masked_fill(pow(a, p), flat, 0);
+  const Tensor again = pow(masked_fill(sum_to(powers, y.sizes()), none, 1), 1 / p);
+  const Tensor slope = mul(sign(x), pow(div(a, again), p - 1));
+  return cast(masked_fill(mul(slope, g), flat, 0), x_.dtype());
+}
+
+// dx = dy exp(x - y) as a share of the sum; the largest x needs no history.
+Tensor recorded_logsumexp_gradient(const Tensor& g, const Tensor& x_, const Tensor& y) {
+  const Tensor x = cast(x_, g.dtype()), shift = nan_to_num(y.detach());
+  const Tensor e = exp(sub(x, shift));
+  return cast(mul(e, div(g, sum_to(e, g.sizes()))), x_.dtype());
+}
+
 }  // namespace
 
 Tensor var(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
-  static constexpr Op kOp{"var", OpClass::reduction};
+  static constexpr Op kOp{"var", OpClass::reduction, true};
   return spread(kOp, Reduce::var, x, dims, unbiased, keepdim);
 }
 
 Tensor std(const Tensor& x, const Dims& dims, bool unbiased, bool keepdim) {
-  static constexpr Op kOp{"std", OpClass::reduction};
+  static constexpr Op kOp{"std", OpClass::reduction, true};
   return spread(kOp, Reduce::std, x, dims, unbiased, keepdim);
 }
 
 Tensor norm(const Tensor& x_, double p, const Dims& dims, bool keepdim) {
-  static constexpr Op kOp{"norm", OpClass::reduction};
+  static constexpr Op kOp{"norm", OpClass::reduction, true};
   auto [x] = kOp.enter(x_);
   check_floating("norm", x);
   check(p == p, "norm: got p = nan, expected a number or an infinity");
@@ -183,10 +230,13 @@ Tensor norm(const Tensor& x_, double p, const Dims& dims, bool keepdim) {
   Tensor count = std::isinf(p) ? wide_result(x, kept) : Tensor();
   norm_forward(x, p, y, count);
   Tensor result = finish_reduction("norm", x, y, dims, keepdim);
-  return kOp.record(
-      {x}, result, save(x, y, count),
-      [p](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
-          const Tensor& count) -> Grads { return {norm_gradient(needs, p, dy, x, y, count)}; });
+  return kOp.record({x}, result, save(x, y, count),
+                    [p](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
+                        const Tensor& count) -> Grads {
+                      return {grad_enabled()
+                                  ? recorded_norm_gradient(p, wide_gradient(dy, y), x, y, count)
+                                  : norm_gradient(needs, p, dy, x, y, count)};
+                    });
 }
 
 Tensor prod(const Tensor& x_, const Dims& dims, bool keepdim) {
@@ -214,7 +264,7 @@ Tensor prod(const Tensor& x_, const Dims& dims, bool keepdim) {
 }
 
 Tensor logsumexp(const Tensor& x_, const Dims& dims, bool keepdim) {  // y = log(sum exp(x))
-  static constexpr Op kOp{"logsumexp", OpClass::reduction};
+  static constexpr Op kOp{"logsumexp", OpClass::reduction, true};
   auto [x] = kOp.enter(x_);
   check_floating("logsumexp", x);
   const Dims kept = kept_sizes("logsumexp", x, dims);
@@ -223,6 +273,9 @@ Tensor logsumexp(const Tensor& x_, const Dims& dims, bool keepdim) {  // y = log
   Tensor result = finish_reduction("logsumexp", x, y, dims, keepdim);
   return kOp.record({x}, result, save(x, y),
                     [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y) -> Grads {
+                      if (grad_enabled()) {
+                        return {recorded_logsumexp_gradient(wide_gradient(dy, y), x, y)};
+                      }
                       return {slope(needs, ReduceSlope::exponential, x, wide_gradient(dy, y),
                                     y)};  // dy exp(x - y)
                     });

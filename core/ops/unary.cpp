@@ -4,6 +4,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/promotion_internal.h>
+#include <binade/core/ops/detail/recorded_gradients_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
@@ -84,6 +85,9 @@ Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double b
   return op.record(
       {x}, y, save(output ? y : x),
       [f, alpha, beta](const Tensor& dy, Needs needs, const Tensor& saved) -> Grads {
+        if (grad_enabled()) {
+          return {detail::recorded_gradient({f, saved, alpha, beta}, dy)};
+        }
         Tensor dx = needs.out_over(0, dy);
         kernels::unary_backward(
             {.op = f, .saved = saved, .dy = dy, .dx = dx, .alpha = alpha, .beta = beta});
@@ -111,12 +115,12 @@ void check_option(const char* op, const char* option, double value) {
 }  // namespace
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
-  static constexpr Op kOp{"softplus", OpClass::wide_pointwise};
+  static constexpr Op kOp{"softplus", OpClass::wide_pointwise, true};
   return unary(kOp, Unary::softplus, x, beta, threshold);
 }
 
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high) {
-  static constexpr Op kOp{"clamp", OpClass::pointwise};
+  static constexpr Op kOp{"clamp", OpClass::pointwise, true};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   check(low || high, "clamp: got no bound, expected at least one of low and high");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) {  // NaN everywhere, gradient 0
@@ -127,13 +131,13 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
 }
 
 Tensor hardtanh(const Tensor& x, double low, double high) {
-  static constexpr Op kOp{"hardtanh", OpClass::pointwise};
+  static constexpr Op kOp{"hardtanh", OpClass::pointwise, true};
   check(low <= high, "hardtanh: got low ", low, " and high ", high, ", expected low <= high");
   return unary(kOp, Unary::hardtanh, x, low, high);
 }
 
 Tensor relu6(const Tensor& x) {
-  static constexpr Op kOp{"relu6", OpClass::pointwise};
+  static constexpr Op kOp{"relu6", OpClass::pointwise, true};
   return unary(kOp, Unary::hardtanh, x, 0, 6);
 }
 
@@ -144,7 +148,7 @@ Tensor gelu(const Tensor& x, std::string_view approximate) {
 }
 
 Tensor pow(const Tensor& x, double exponent) {
-  static constexpr Op kOp{"pow", OpClass::wide_pointwise};
+  static constexpr Op kOp{"pow", OpClass::wide_pointwise, true};
   return unary(kOp, Unary::pow_scalar, x, exponent);
 }
 
@@ -248,7 +252,7 @@ Tensor sub(double value, const Tensor& x_) {  // y = value - x
 }
 
 Tensor div(double value, const Tensor& x) {  // y = value / x
-  static constexpr Op kOp{"rdiv_scalar", OpClass::wide_pointwise};
+  static constexpr Op kOp{"rdiv_scalar", OpClass::wide_pointwise, true};
   check_defined("div", x);
   if (!is_floating(x.dtype())) [[unlikely]] {
     return div(value, cast(x, DType::f32));
@@ -282,42 +286,62 @@ Tensor div(const Tensor& x_, double value) {  // y = x / value; x (1 / value) wo
                     [value](const Tensor& dy) -> Grads { return {div(dy, value)}; });
 }
 
-Tensor dropout(const Tensor& x_,
-               double p) {  // y = keep x / (1 - p); the mask is drawn again in backward
-  static constexpr Op kOp{"dropout", OpClass::pointwise};
+namespace {
+
+// The random numbers of a dropout, which the backward draws again.
+struct DropoutDraw {
+  double p;
+  uint64_t seed, offset;
+};
+
+// y = keep x / (1 - p), and dx is the same of dy.
+Tensor dropped(const Op& op, const Tensor& x, const DropoutDraw& draw, const Tensor& advance) {
+  const auto apply = [](const DropoutDraw& d, const Tensor& advance, const Tensor& from,
+                        const Tensor& to) {
+    kernels::dropout(
+        {.x = from, .y = to, .p = d.p, .seed = d.seed, .offset = d.offset, .advance = advance});
+  };
+  Tensor y = empty_like(x);
+  apply(draw, advance, x, y);
+  return op.record(
+      {x}, y, save(advance),
+      [op = &op, draw, apply](const Tensor& dy, Needs needs, const Tensor& advance) -> Grads {
+        if (grad_enabled()) {
+          return {dropped(*op, dy, draw, advance)};
+        }
+        Tensor dx = needs.out_like(0, dy);
+        apply(draw, advance, dy, dx);
+        return {dx};
+      });
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x_, double p) {
+  static constexpr Op kOp{"dropout", OpClass::pointwise, true};
   check(p >= 0 && p <= 1, "dropout: got p = ", p, ", expected 0 to 1");
   auto [x] = kOp.enter(x_);
   check_floating(kOp.name, x);
   Generator& source = generator();
   const uint64_t seed = source.seed, offset = source.take(static_cast<uint64_t>(x.numel()));
-  const Tensor advance = source.advance;
-  Tensor y = empty_like(x);
-  kernels::dropout({.x = x, .y = y, .p = p, .seed = seed, .offset = offset, .advance = advance});
-  return kOp.record(
-      {x}, y, save(advance),
-      [p, seed, offset](const Tensor& dy, Needs needs, const Tensor& advance) -> Grads {
-        Tensor dx = needs.out_like(0, dy);
-        kernels::dropout(
-            {.x = dy, .y = dx, .p = p, .seed = seed, .offset = offset, .advance = advance});
-        return {dx};
-      });
+  return dropped(kOp, x, {p, seed, offset}, source.advance);
 }
 
 }  // namespace binade
 
 // The ops of the lists. They are defined outside the namespace, so that an op without a declaration
 // in core/ops/unary.h does not compile.
-#define BINADE_DEFINE(name, Functor, saved, code, op_class) \
-  binade::Tensor binade::name(const Tensor& x) {            \
-    static constexpr Op kOp{#name, OpClass::op_class};      \
-    return unary(kOp, Unary::name, x);                      \
+#define BINADE_DEFINE(name, Functor, saved, code, op_class)                                        \
+  binade::Tensor binade::name(const Tensor& x) {                                                   \
+    static constexpr Op kOp{#name, OpClass::op_class, detail::has_recorded_gradient(Unary::name)}; \
+    return unary(kOp, Unary::name, x);                                                             \
   }
 BINADE_UNARY_PLAIN_OPS(BINADE_DEFINE)
 #undef BINADE_DEFINE
 
 #define BINADE_DEFINE(name, Functor, saved, code, op_class, option) \
   binade::Tensor binade::name(const Tensor& x, double value) {      \
-    static constexpr Op kOp{#name, OpClass::op_class};              \
+    static constexpr Op kOp{#name, OpClass::op_class, true};        \
     check_option<kernels::functor::Functor>(#name, #option, value); \
     return unary(kOp, Unary::name, x, value);                       \
   }

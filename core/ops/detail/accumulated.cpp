@@ -129,12 +129,18 @@ Tensor accumulated_linear(const Op& op, const Tensor& x, const Tensor& w, const 
     const UnobservedGuard unobserved;
     y = add(y, b.detach());
   }
-  return op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
-                   [sum](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
-                     return {needs[0] ? product_of(dy, w, sum) : Tensor(),
-                             needs[1] ? product_of(transposed(dy), x, sum) : Tensor(),
-                             needs[2] ? sum_of_rows(dy, sum) : Tensor()};
-                   });
+  return op.record(
+      {x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+      [op = &op, sum](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+        if (grad_enabled()) {  // recorded
+          return {needs[0] ? recorded_product(op, dy, w, sum) : Tensor(),
+                  needs[1] ? recorded_product(op, transpose(dy, 0, 1), x, sum) : Tensor(),
+                  needs[2] ? binade::sum(dy, {0}) : Tensor()};
+        }
+        return {needs[0] ? product_of(dy, w, sum) : Tensor(),
+                needs[1] ? product_of(transposed(dy), x, sum) : Tensor(),
+                needs[2] ? sum_of_rows(dy, sum) : Tensor()};
+      });
 }
 
 void accumulate_elements(const Tensor& x, const Tensor& y, double count, const Accumulation& sum) {

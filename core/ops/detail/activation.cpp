@@ -2,6 +2,7 @@
 #include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
+#include <binade/core/ops/detail/recorded_gradients_internal.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
@@ -9,7 +10,7 @@
 namespace binade {
 namespace {
 
-constexpr Op kRelu{"relu", OpClass::pointwise};
+constexpr Op kRelu{"relu", OpClass::pointwise, true};
 
 // The gradient of relu needs only its output, so the sums before relu need no memory: the op's node
 // and the node of relu share one tensor.
@@ -20,6 +21,9 @@ Tensor applied_relu(const Tensor& sums) {
   Tensor y = sums.detach();
   return kRelu.record(
       {sums}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
+        if (grad_enabled()) {
+          return {detail::recorded_gradient({kernels::Unary::relu, y}, dy)};
+        }
         Tensor dx = needs.out_over(0, dy);
         kernels::unary_backward({.op = kernels::Unary::relu, .saved = y, .dy = dy, .dx = dx});
         return {dx};

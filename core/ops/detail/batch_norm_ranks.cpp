@@ -164,6 +164,9 @@ Tensor batch_norm_of_ranks(const BatchNormInputs& in) {
                    [group, eps, count = all.count](const Tensor& dy, Needs needs, const Tensor& x,
                                                    const Tensor& w, const Tensor& mean,
                                                    const Tensor& variance) -> Grads {
+                     check(!grad_enabled(),
+                           "backward: double backward of batch_norm over several ranks is not "
+                           "implemented, expected one rank; leave out create_graph");
                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
                      const Tensor own_dw = dw.defined() ? dw : empty_like(mean),
                                   own_db = db.defined() ? db : empty_like(mean);
