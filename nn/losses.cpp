@@ -61,6 +61,9 @@ double accuracy(const Tensor& logits, const Tensor& target) {
             target.dtype() == DType::i64,
         "accuracy: got logits ", logits.sizes(), " and a target ", target.dtype(), " ",
         target.sizes(), ", expected [N, C] and i64 [N]; convert labels with to(DType::i64)");
+  check(logits.size(1) != 1, "accuracy: got logits ", logits.sizes(),
+        ", expected at least two classes; compare one score with a threshold: "
+        "train::Accuracy({.threshold = 0})");
   const NoGradGuard guard;
   const Tensor guess = argmax(logits.detach(), 1).to(Device{}), expected = target.to(Device{});
   int64_t right = 0;

@@ -242,11 +242,18 @@ double cycle_value(const OneCycleLROptions& o, int64_t t, double Phase::*from, d
   return phases.back().*to;
 }
 
+const ScheduleTarget& with_momentum(const ScheduleTarget& target, const OneCycleLROptions& o) {
+  check(!target.optimizer || !o.cycle_momentum || target.optimizer->has_momentum(),
+        "OneCycleLR: got an optimizer without momentum, expected one with it; set momentum in its "
+        "options, or cycle_momentum = false");
+  return target;
+}
+
 }  // namespace
 
 OneCycleLR::OneCycleLR(const ScheduleTarget& target, const OneCycleLROptions& options)
     : Schedule(
-          target,
+          with_momentum(target, options),
           [o = options](double, int64_t t) { return cycle_value(o, t, &Phase::from, &Phase::to); },
           options.cycle_momentum ? Formula([o = options](double, int64_t t) {
             return cycle_value(o, t, &Phase::momentum_from, &Phase::momentum_to);

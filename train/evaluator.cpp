@@ -1,4 +1,5 @@
 #include <binade/core/observe/timeline.h>
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/train/background_saves_internal.h>
@@ -129,6 +130,11 @@ Evaluator::Evaluator(const RunParts& parts, const TrainerOptions& options, const
       metrics_(options.metrics) {
   for (const MetricPtr& metric : metrics_) {
     check(static_cast<bool>(metric), "trainer: got an empty MetricPtr in TrainerOptions::metrics");
+    if (metric->state().empty()) {
+      warn(text("metric ", metric->name(),
+                ": got no MetricSum, MetricCount or MetricRows, expected update() to collect in "
+                "one; what it keeps elsewhere is neither reset, added over ranks nor saved"));
+    }
   }
   if (classifies_ && metrics_.empty()) {
     metrics_.emplace_back(Accuracy());

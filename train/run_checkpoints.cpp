@@ -73,9 +73,7 @@ void RunCheckpoints::load(const Resumed& all) {
   }
   const NamedTensors model_before = host_copies(parts_.model.state());
   const NamedTensors scales_before = nn::format_histories(parts_.model);
-  try {
-    load_now(all);
-  } catch (...) {
+  const auto restore = [&] {
     parts_.model.load_state(model_before);
     nn::load_format_histories(parts_.model, scales_before);
     for (size_t i = 0; i < before.size(); ++i) {
@@ -85,6 +83,15 @@ void RunCheckpoints::load(const Resumed& all) {
         phase.scaler->load_state(before[i].scaler);
       }
     }
+  };
+  try {
+    load_now(all);
+  } catch (Error& error) {
+    restore();
+    error.add_context("(while loading the checkpoint of the run in " + options_.run + ")");
+    throw;
+  } catch (...) {
+    restore();
     throw;
   }
   generator() = manifest::random_of(all.fields, kRandom);

@@ -12,6 +12,16 @@ void detail::refuse_model(const nn::Module& model, const std::type_info& expecte
 
 StepOutput classification_step(nn::Module& model, const data::Batch& batch) {
   const Tensor& labels = batch.labels;
+  if (!batch.images.defined() || !labels.defined()) {
+    std::string names;
+    for (const std::string& name : batch.names()) {
+      names.append(names.empty() ? "" : ", ").append(name);
+    }
+    fail(
+        "trainer: got a batch with the fields ", names,
+        ", expected images and labels for the default step, a classification; rename them, or give "
+        "TrainerOptions::step");
+  }
   check(
       !labels.defined() || !is_floating(labels.dtype()), "trainer: got labels of dtype ",
       labels.defined() ? labels.dtype() : DType::f32,

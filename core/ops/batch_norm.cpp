@@ -65,7 +65,8 @@ Tensor normalize_by_batch(const BatchNormInputs& in, const Tensor& residual) {
     return finish(batch_norm_of_ranks(in), residual, options.relu);
   }
   check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
-        ", expected more than one value per channel in training");
+        ", expected more than one value per channel in training; leave out a last batch of one "
+        "sample (LoaderOptions::drop_last), or call eval()");
   Tensor y = empty_like(x);
   Tensor mean = empty({x.size(1)}, compute, x.device()),
          rstd = empty({x.size(1)}, compute, x.device());

@@ -161,7 +161,9 @@ Tensor pointwise_loss(const Op& op, const LossKind& kind, const Tensor& x_, cons
                       const Tensor& weight = {}, const Tensor& pos_weight = {}) {
   auto [x, t] = op.enter(x_, t_);
   check_floating(op.name, x);
-  check_floating(op.name, t);
+  check(t.defined() && is_floating(t.dtype()), op.name, ": got ",
+        t.defined() ? text("a target of dtype ", t.dtype()) : "an undefined target",
+        ", expected a floating dtype; convert it with to(DType::f32)");
   check(broadcasts(kind.loss) || x.sizes() == t.sizes(), op.name, ": got an input of shape ",
         x.sizes(), " and a target of shape ", t.sizes(), ", expected equal shapes");
   const Dims sizes = broadcast_sizes(op.name, x.sizes(), t.sizes());

@@ -177,6 +177,44 @@ std::function<void()> step(const Step& how) {
   };
 }
 
+// Trains a linear model for an epoch, or goes on with its run.
+void fit_linear(int64_t classes, const train::TrainerOptions& options) {
+  const Tensor x = randn({8, 4});
+  const binade::data::TensorDataset rows({{"images", x}, {"labels", randint(0, 2, {8})}});
+  binade::data::Loader loader(rows, {.batch = 4, .workers = 0}),
+      validation(rows, {.batch = 4, .workers = 0});
+  nn::Linear model({.in = 4, .out = classes});
+  optim::SGD sgd(model.parameters(), {.lr = 0.1});
+  train::Trainer({.model = model, .optimizer = sgd}, options).fit(loader, &validation);
+}
+
+// Counts its samples in a plain member.
+struct Seen : train::Metric {
+  Seen() : Metric("seen") {}
+  void update(const train::StepOutput&, const binade::data::Batch& batch) override {
+    seen += batch.size;
+  }
+  double value() const override { return static_cast<double>(seen); }
+  int64_t seen = 0;
+};
+
+Mistakes runs() {
+  return {
+      {"a metric that collects in a plain member",
+       [] { fit_linear(2, {.epochs = 1, .progress = false, .metrics = {Seen()}}); },
+       "metric seen:", "got no MetricSum, MetricCount or MetricRows",
+       "expected update() to collect in one", "neither reset"},
+      {"resume with another model",
+       [] {
+         const binade::testing::TemporaryDirectory folder;
+         fit_linear(2, {.epochs = 1, .run = folder / "run", .progress = false});
+         fit_linear(3, {.epochs = 2, .run = folder / "run", .resume = true, .progress = false});
+       },
+       "load_state:", "weight has [2, 4]", "expected [3, 4]",
+       "while loading the checkpoint of the run in"},
+  };
+}
+
 Mistakes training() {
   return {
       {"step without backward", step([](Net&, const Tensor&, auto& sgd) { (void)sgd.step(); }),
@@ -210,6 +248,30 @@ Mistakes training() {
          nn::soft_update(net, other, 2);
        },
        "soft_update:", "got tau = 2", "expected a number in [0, 1]", "[0, 1]"},
+      {"momentum of an optimizer without it", step([](Net&, const Tensor&, auto& sgd) {
+         optim::OneCycleLR(sgd, {.max_lr = 1, .total_steps = 10});
+       }),
+       "OneCycleLR:", "got an optimizer without momentum", "expected one with it",
+       "cycle_momentum = false"},
+      {"fields of other names",
+       [] {
+         train::classification_step(
+             *std::make_unique<Net>(),
+             {.size = 2, .fields = {{"x", images()}, {"y", labels({0, 1})}}});
+       },
+       "trainer:", "got a batch with the fields x, y", "expected images and labels",
+       "TrainerOptions::step"},
+      {"accuracy of one score",
+       [] {
+         nn::accuracy(randn({2, 1}), labels({0, 1}));
+       },
+       "accuracy:", "got logits [2, 1]", "expected at least two classes", "threshold = 0"},
+      {"classes in a binary loss",
+       [] {
+         bce_with_logits(randn({2}), labels({0, 1}));
+       },
+       "bce_with_logits:", "got a target of dtype i64", "expected a floating dtype",
+       "convert it with to(DType::f32)"},
       {"average with a decay above 1",
        [] {
          Net net;
@@ -257,7 +319,7 @@ Mistakes files() {
 }
 
 TEST(ModelMistakes, NameTheOpWhatItGotWhatItExpectedAndWhatToDo) {
-  EXPECT_GE(expect_messages({modules(), autograd(), training(), files()}), 35u);
+  EXPECT_GE(expect_messages({modules(), autograd(), training(), runs(), files()}), 35u);
 }
 
 }  // namespace

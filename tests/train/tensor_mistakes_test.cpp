@@ -121,7 +121,7 @@ Mistakes shapes() {
          nn::BatchNorm1d({.channels = 4})(randn({1, 4}));
        },
        "batch_norm:", "got x of shape [1, 4]", "expected more than one value per channel",
-       "in training"},
+       "drop_last"},
       {"target [N] beside output [N, 1]",
        [] {
          mse_loss(randn({4, 1}), randn({4}));
