@@ -32,6 +32,8 @@ void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
   check_floating(op, x, w);
   check(x.dim() == rank && w.dim() == rank, op, ": got x of shape ", x.sizes(),
         " and weight of shape ", w.sizes(), ", expected ", rank, " dimensions each, [N, C, ...]");
+  check(g.groups >= 1 && g.groups < kLimit, op, ": got ", g.groups,
+        " groups, expected at least 1 and fewer than 2^31");
   for (int axis = 4 - rank; axis < 2; ++axis) {
     check(g.stride[axis] >= 1 && g.dilation[axis] >= 1 && g.padding[axis] >= 0 &&
               g.stride[axis] < kLimit && g.dilation[axis] < kLimit && g.padding[axis] < kLimit,

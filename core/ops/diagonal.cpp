@@ -47,7 +47,8 @@ Tensor undiagonal(const Tensor& x, const Dims& sizes, const Diagonal& at) {
 
 Diagonal diagonal_at(const char* op, int rank, int64_t offset, int dim1, int dim2) {
   const Diagonal at{wrap_dim(op, dim1, rank), wrap_dim(op, dim2, rank), offset};
-  check(at.d1 != at.d2 && std::abs(offset) < int64_t{1} << 60, op, ": got dimensions ", dim1,
+  constexpr int64_t kLimit = int64_t{1} << 60;
+  check(at.d1 != at.d2 && offset > -kLimit && offset < kLimit, op, ": got dimensions ", dim1,
         " and ", dim2, " and offset ", offset, ", expected different dimensions");
   return at;
 }

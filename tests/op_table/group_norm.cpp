@@ -36,8 +36,9 @@ Array normalized(const Array& x, bool with_mean, const std::function<int64_t(con
   });
 }
 
-// The part of an index that belongs to `trailing` last dimensions.
+// The part of an index that belongs to `trailing` last dimensions, or all of it.
 Dims last_of(const Dims& at, int trailing) {
+  trailing = std::min(trailing, at.size());
   Dims last = Dims::of(trailing);
   for (int i = 0; i < trailing; ++i) {
     last[i] = at[at.size() - trailing + i];

@@ -70,7 +70,8 @@ TEST_F(Damaged, a_file_that_is_cut_off_or_longer_is_one_warning) {
 
 TEST_F(Damaged, several_folders_are_one_warning) {
   std::vector<uint8_t> damaged = whole_;
-  for (const ListedFolder& folder : ListingFile(cache()).folders()) {
+  const ListingFile file(cache());
+  for (const ListedFolder& folder : file.folders()) {
     damaged[folder.offset] ^= 1;
   }
   expect_one_warning(damaged);
