@@ -75,7 +75,7 @@ Tensor product_of(const Tensor& a, const Tensor& b, const SumRule& sum) {
   Dims sizes = broadcast_sizes("matmul", leading_dims(a), leading_dims(b));
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
-  const Tensor y = empty(sizes, a.dtype(), a.device());
+  Tensor y = empty(sizes, a.dtype(), a.device());
   accumulate_products(a, b, y, sum);
   return y;
 }
