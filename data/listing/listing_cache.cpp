@@ -167,13 +167,12 @@ void ListingCache::keep(const std::string& path, const DirectoryStamp& stamp,
   }
   held_ += block.size();
   is_changed_ = true;
-  folders_[path] = {.listed = {.path = path,
-                               .stamp = stamp,
-                               .entries = static_cast<uint64_t>(entries.size()),
-                               .bytes = static_cast<uint64_t>(block.size()),
-                               .crc = crc_of(block)},
-                    .block = std::move(block),
-                    .is_used = true};
+  ListedFolder listed{.path = path,
+                      .stamp = stamp,
+                      .entries = static_cast<uint64_t>(entries.size()),
+                      .bytes = static_cast<uint64_t>(block.size()),
+                      .crc = crc_of(block)};
+  folders_[path] = {.listed = std::move(listed), .block = std::move(block), .is_used = true};
 }
 
 void ListingCache::save() {
