@@ -658,7 +658,8 @@ def instrument_seeds():
             "nothing": "", "no-step": scaler, "no-scaler": json.dumps(step) + "\n", "text": scaler + "x\n", "twice": scaler + 2 * (json.dumps(step) + "\n"),
             "phases": scaler + json.dumps(step) + "\n" + json.dumps(step | {"phase": "second"}) + "\n", "scale": scaler + json.dumps(step | {"scale": 0}) + "\n",
             "outcome": scaler + json.dumps(step | {"outcome": "x"}) + "\n", "zeros": scaler + json.dumps(step | sizes | {"chosen_zeros": 3}) + "\n",
-            "options": scaler.replace("1024.0", "-1.0") + json.dumps(step) + "\n", "stored": scaler + json.dumps(step | sizes | {"stored": "f8"}) + "\n"}.items():
+            "options": scaler.replace("1024.0", "-1.0") + json.dumps(step) + "\n", "stored": scaler + json.dumps(step | sizes | {"stored": "f8"}) + "\n",
+            "wide-step": scaler + json.dumps(step | {"step": 10 ** 36}) + "\n", "wide-count": scaler + json.dumps(step | sizes | {"elements": 1e30}) + "\n"}.items():
         write("scaler_log", f"bad-{name}", data)
 
     metrics = "".join(json.dumps({"epoch": 0, "step": i, "train_loss": 2.0 / i, "</b>": None}) + "\n" for i in range(1, 6))
