@@ -20,7 +20,7 @@ struct FormatSums {
   const double* rows = nullptr;     // [row_count, k]
   int64_t row_count = 1;            // at least 1
   double* sums = nullptr;           // [row_count, kFormatLanes], set
-  // Of stochastic rounding: number 0 of the sequence is number `first` of the seed's, and sum
+  // For stochastic rounding. The sequence begins at random number `first` of the seed, and sum
   // (row, column) is output element `element` + row * row_step + column * column_step.
   uint64_t seed, first;
   int64_t element = 0, row_step = 1, column_step = 1;

@@ -75,7 +75,7 @@ inline void split_in_two(Transport& t) {
   pass_on(*part);
 }
 
-// Of two ranks, the second is idle for longer than the first one waits.
+// Runs two ranks: the second is idle for longer than the first one waits.
 inline void wait_for_a_late_rank(Transport& t) {
   t.set_timeout(0.1);
   char byte = 0;

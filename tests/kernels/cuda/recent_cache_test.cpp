@@ -36,7 +36,7 @@ TEST(RecentCache, TakesOutWhatWasNotUsedForTheLongestTime) {
   EXPECT_EQ(**cache.find({2, 2}), "again");
 }
 
-// What was taken out belongs to the caller alone.
+// The cache keeps no reference to values that it gave away.
 TEST(RecentCache, KeepsNothingOfWhatItGivesAway) {
   Cache cache;
   const std::shared_ptr<std::string> kept = value("kept");

@@ -187,7 +187,7 @@ std::vector<std::unique_ptr<RecordedConv2d>> convolutions(int64_t from, int64_t 
   return all;
 }
 
-// What was forgotten is made anew.
+// An evicted plan is made anew when its problem returns.
 TEST_F(CudnnConv2d, MoreProblemsThanTheLimitWorkInBoundedMemory) {
   const PlanLimit limit(4);
   for (int round = 0; round < 2; ++round) {

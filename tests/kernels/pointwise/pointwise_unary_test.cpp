@@ -1,6 +1,6 @@
 // Tests unary and binary operations, casts and comparisons on all 65,536 values of f16 and of bf16.
-// What is one rounding of the exact result must have its bits; all else must be within one unit in
-// the last place of the result in double. Infinities and NaN come out as in PyTorch.
+// Results that are one rounding of the exact value must equal it bit for bit; the others must be
+// within one unit in the last place of the result in double. Infinities and NaN are PyTorch's.
 //
 // On the emulated device every 61st value is tried, unless BINADE_ALL_HALVES is set.
 #include <binade/kernels/copy/copy.h>
