@@ -207,8 +207,5 @@ std::string to_string(const Tensor& x, const PrintOptions& options, SourceLine w
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
-std::ostream& operator<<(std::ostream& out, const Dims& sizes) { return out << to_string(sizes); }
-std::ostream& operator<<(std::ostream& out, DType dtype) { return out << to_string(dtype); }
-std::ostream& operator<<(std::ostream& out, Device device) { return out << to_string(device); }
 
 }  // namespace binade

@@ -29,9 +29,4 @@ std::string to_string(const Tensor& x, const PrintOptions& options = {},
                       SourceLine where = SourceLine::here());
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-// What a tensor is made of, as to_string writes it: "[2, 3]", "f32", "cuda:0".
-std::ostream& operator<<(std::ostream& out, const Dims& sizes);
-std::ostream& operator<<(std::ostream& out, DType dtype);
-std::ostream& operator<<(std::ostream& out, Device device);
-
 }  // namespace binade

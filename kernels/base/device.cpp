@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <limits>
+#include <ostream>
 
 namespace binade {
 namespace {
@@ -86,5 +87,7 @@ std::string to_string(Device device) {
   constexpr const char* kName[] = {"cpu:", "cuda:", "emulated:"};
   return device == Device{} ? "cpu" : kName[device.kind] + std::to_string(device.index);
 }
+
+std::ostream& operator<<(std::ostream& out, Device device) { return out << to_string(device); }
 
 }  // namespace binade

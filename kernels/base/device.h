@@ -1,6 +1,7 @@
 // Device: the device whose memory holds a tensor.
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,6 @@ struct Device {
 };
 
 std::string to_string(Device device);
+std::ostream& operator<<(std::ostream& out, Device device);
 
 }  // namespace binade

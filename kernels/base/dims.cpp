@@ -1,6 +1,7 @@
 #include <binade/kernels/base/dims.h>
 
 #include <algorithm>
+#include <ostream>
 #include <utility>
 
 namespace binade {
@@ -12,6 +13,8 @@ std::string to_string(const Dims& dims) {
   }
   return out + "]";
 }
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_string(dims); }
 
 int64_t element_count(const Dims& sizes, const char* op) {
   constexpr int64_t kLimit = int64_t(1) << 59;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -71,6 +72,7 @@ class Dims {
 };
 
 std::string to_string(const Dims& dims);  // "[2, 3]"
+std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 // Product of the sizes. Throws on a negative size or if the product exceeds 2^59, so that the
 // number of bytes fits into 64 bits too. `op` names the caller in the error.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 
 namespace binade {
 
@@ -22,6 +23,7 @@ constexpr const char* to_string(DType dtype) {
                                               "i64", "i32", "u8",  "bool"};
   return kName[static_cast<int>(dtype)];
 }
+std::ostream& operator<<(std::ostream& out, DType dtype);
 
 constexpr bool is_floating(DType dtype) { return dtype <= DType::bf16; }
 constexpr bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
