@@ -55,11 +55,31 @@ Ema::Applied::Applied(Ema& ema) : ema_(ema) {
   }
   ema.model_.load_state(ema.averages_);
   ema.applied_ = true;
+  for (const auto& [name, value] : ema.model_.state()) {
+    versions_.push_back(value.version());
+  }
+}
+
+std::string Ema::Applied::changed_tensor() const {
+  const NamedTensors now = ema_.model_.state();
+  for (size_t i = 0; i < std::min(now.size(), versions_.size()); ++i) {
+    if (now[i].second.version() != versions_[i]) {
+      return now[i].first;
+    }
+  }
+  return "";
 }
 
 Ema::Applied::~Applied() {
   try {
+    const std::string changed = changed_tensor();
     ema_.model_.load_state(own_);
+    if (!changed.empty()) {
+      warn(text("Ema: '", changed,
+                "' was changed while the averages were applied, and the change is lost: ",
+                "the model has its own values again; train outside of that scope, and call eval() "
+                "in it"));
+    }
   } catch (const Error& error) {
     warn(text("Ema: the model's own values could not be restored: ", error.what()));
   }

@@ -23,7 +23,8 @@ struct EmaOptions {
 class Ema {
  public:
   using Options = EmaOptions;
-  // Restores the model's own values at its end.
+  // Restores the model's own values at its end. What changed the model in between is lost, and a
+  // warning says so.
   class [[nodiscard]] Applied {
    public:
     explicit Applied(Ema& ema);
@@ -32,8 +33,11 @@ class Ema {
     Applied& operator=(const Applied&) = delete;
 
    private:
+    std::string changed_tensor() const;  // its name, or ""
+
     Ema& ema_;
-    NamedTensors own_;  // the model's values, exactly
+    NamedTensors own_;                // the model's values, exactly
+    std::vector<uint32_t> versions_;  // of the tensors of its state, with the averages in them
   };
 
   explicit Ema(nn::Module& model, const EmaOptions& options = {});

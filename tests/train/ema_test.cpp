@@ -1,4 +1,5 @@
 // Tests Ema, partial loading, clones, soft updates and the metadata of a model file.
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
@@ -60,6 +61,36 @@ void train_a_step(Net& net, binade::optim::SGD& sgd) {
   const Tensor y = net(binade::randn({6, 5}));
   binade::mean(y * y).backward();
   EXPECT_EQ(sgd.step(), binade::optim::StepOutcome::applied);
+}
+
+// A step inside of applied() is lost, and a warning names a tensor; reading the model changes
+// nothing.
+TEST(Ema, WarnsOfAStepWhileTheAveragesAreApplied) {
+  for (const Precision& precision : {Precision::full(), Precision::mixed(DType::f16)}) {
+    Net net;
+    net.to({}, precision);
+    binade::optim::SGD sgd(net.parameters(), {.lr = 0.1});
+    Ema ema(net, {.decay = 0.9});
+    std::string warnings;
+    const auto before = binade::set_warning_handler([&](const std::string& w) { warnings += w; });
+    {
+      const auto scope = ema.applied();
+      net.eval();
+      const binade::NoGradGuard no_grad;
+      net(binade::randn({6, 5}));
+      static_cast<void>(net.exact_state());
+    }
+    EXPECT_EQ(warnings, "");
+    {
+      const auto scope = ema.applied();
+      net.train();
+      const Tensor y = net(binade::randn({6, 5}));
+      binade::mean(y * y).backward();
+      EXPECT_EQ(sgd.step(), binade::optim::StepOutcome::applied);
+    }
+    binade::set_warning_handler(before);
+    expect_part(warnings, "Ema: 'body.weight' was changed while the averages were applied");
+  }
 }
 
 // The averages follow the formula in double, whatever dtype the model stores.
