@@ -64,8 +64,9 @@ void expect_end(const std::string& start, const Fault& fault, double seconds) {
   const std::string victim = "rank " + std::to_string(fault.victim);
   EXPECT_NE(result.output.find(victim), std::string::npos);
   if (fault.how.find('@') == fault.how.npos) {
-    // A victim that can still report may end the job before another rank reaches its all_reduce.
-    const std::regex place("all_reduce f32 avg 1000|\n[0-9]+ +after  #[0-9]+ barrier");
+    // The job may end before another rank reaches its all_reduce: such a rank is in the barrier of
+    // the previous step, or has left it.
+    const std::regex place("all_reduce f32 avg 1000|\n[0-9]+ +(in|after) +#[0-9]+ barrier");
     EXPECT_TRUE(std::regex_search(result.output, place));
   }
   if (is_collective(fault.how)) {
