@@ -3,7 +3,8 @@
 
   mutate.py plant SOURCE COPY [N...]
                                   copies the tree, each mutant (or those named) as (mutant(N) ? (wrong) : (right))
-  mutate.py check SOURCE          says of which mutants the text is not in the sources
+  mutate.py check SOURCE [BUILD]  says of which mutants the text is not in the sources, or a program not
+                                  among the targets of the build
   mutate.py programs LIST [N...]  the programs that the mutants (or those named) need
   mutate.py run LIST BIN [N...]   runs the tests of every mutant (or of those named); the last line is
                                   "N killed, N survived"
@@ -99,7 +100,17 @@ def plant(mutant, text):
     return text[:at] + mutant.planted() + text[at + len(right):]
 
 
-def check(source):
+def programs_of(mutants):
+    return {program for mutant in mutants for program, _, _ in mutant.tests}
+
+
+def targets_of(build):
+    """With Ninja a line is "name: rule", with Make "... name"."""
+    helped = subprocess.run(["cmake", "--build", build, "--target", "help"], check=True, capture_output=True, text=True)
+    return {line.removeprefix("... ").split(":")[0].split(" ")[0] for line in helped.stdout.splitlines()}
+
+
+def check(source, build):
     mutants, missing = read_list(os.path.join(source, LIST)), 0
     for mutant in mutants:
         with open(os.path.join(source, mutant.file), encoding="utf-8") as opened:
@@ -109,7 +120,10 @@ def check(source):
                 missing += 1
                 print(error)
     print(f"{len(mutants) - missing} of {len(mutants)} mutants have their place")
-    return 1 if missing else 0
+    unknown = sorted(programs_of(mutants) - targets_of(build)) if build else []
+    for program in unknown:
+        print(f"{program}: {build} has no such target")
+    return 1 if missing or unknown else 0
 
 
 def write(path, text):
@@ -240,6 +254,7 @@ def main():
     planting.add_argument("numbers", nargs="*", type=int)
     checking = commands.add_parser("check")
     checking.add_argument("source")
+    checking.add_argument("build", nargs="?")
     for name, *arguments in (("programs", "list"), ("run", "list", "bin")):
         parser_of_command = commands.add_parser(name)
         for argument in arguments:
@@ -247,7 +262,7 @@ def main():
         parser_of_command.add_argument("numbers", nargs="*", type=int)
     options = parser.parse_args()
     if options.command == "check":
-        return check(options.source)
+        return check(options.source, options.build)
     if options.command == "plant":
         try:
             copy_tree(options.source, options.copy, options.numbers)
@@ -255,7 +270,7 @@ def main():
             sys.exit(str(error))
         return 0
     if options.command == "programs":
-        print("\n".join(sorted({test[0] for m in chosen(options.list, options.numbers) for test in m.tests})))
+        print("\n".join(sorted(programs_of(chosen(options.list, options.numbers)))))
         return 0
     return run(options.list, options.bin, options.numbers)
 
