@@ -97,6 +97,9 @@ def plant(mutant, text):
     at = -1
     for _ in range(mutant.occurrence or 1):
         at = text.index(right, at + 1)
+    begin = at + mutant.text.index("[[")
+    if re.search(r"(\w|\.|->|::)$", text[max(0, begin - 2):begin]):
+        raise NotFound(f"{mutant}: [[ begins in the middle of an operand")
     return text[:at] + mutant.planted() + text[at + len(right):]
 
 
