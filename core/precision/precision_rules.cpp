@@ -83,23 +83,29 @@ std::string to_string(const PrecisionRule& rule) {
   return text(out, ": ", rule.dtype);
 }
 
+// As matches_name(), over the names of a path: only the last ** is ever given more names, so the
+// time grows with the product of the lengths.
 bool matches_module(std::string_view pattern, std::string_view path) {
-  if (pattern.empty()) {
-    return true;
-  }
-  std::string_view more_pattern, more_path;
-  const std::string_view name = first_name(pattern, more_pattern);
-  if (name == "**") {
-    for (std::string_view rest = path; !rest.empty(); rest = more_path) {
-      if (matches_module(more_pattern, rest)) {
-        return true;
-      }
-      first_name(rest, more_path);
+  bool star = false;
+  std::string_view after_star, from, more_pattern, more_path;
+  while (!pattern.empty()) {
+    const std::string_view name = first_name(pattern, more_pattern);
+    if (name == "**") {
+      star = true;
+      after_star = pattern = more_pattern;
+      from = path;
+    } else if (!path.empty() && matches_name(name, first_name(path, more_path))) {
+      pattern = more_pattern;
+      path = more_path;
+    } else if (star && !from.empty()) {
+      first_name(from, more_path);
+      from = path = more_path;
+      pattern = after_star;
+    } else {
+      return false;
     }
-    return more_pattern.empty();
   }
-  return !path.empty() && matches_name(name, first_name(path, more_path)) &&
-         matches_module(more_pattern, more_path);
+  return true;
 }
 
 bool matches_op(std::string_view pattern, std::string_view op) { return matches_name(pattern, op); }

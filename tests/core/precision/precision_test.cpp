@@ -89,6 +89,20 @@ TEST(PrecisionRules, PatternsOfModules) {
   EXPECT_TRUE(fits("**.norm", "a.b.norm") && fits("**.norm", "norm") && fits("**", "a.b"));
   EXPECT_TRUE(fits("*.norm*", "a.norm1.x") && fits("", "a") && fits("", ""));
   EXPECT_FALSE(fits("**.norm", "a.b") || fits("a", ""));
+  EXPECT_TRUE(fits("a.**.b.**.c", "a.x.b.y.b.c.d") && fits("**.a.b", "a.c.a.a.b") &&
+              fits("a.**", "a") && fits("**.**", ""));
+  EXPECT_FALSE(fits("a.**.b.**.c", "a.x.b.y.b") || fits("**.a.**.b", "b.a") || fits("**.a", ""));
+}
+
+// Trying every way in which 20 ** share 60 names would take years.
+TEST(PrecisionRules, PatternsOfManyStarsTakeNoTime) {
+  std::string pattern, path = "a";
+  for (int i = 0; i < 20; ++i) {
+    pattern += "**.a*a*.";
+    path += ".aaa.aaa.aaa";
+  }
+  EXPECT_FALSE(matches_module(pattern + "b", path));
+  EXPECT_TRUE(matches_module(pattern + "b", path + ".b"));
 }
 
 TEST(PrecisionRules, TheLastThatFitsCounts) {
