@@ -166,6 +166,9 @@ TEST(DecodePixels, png_filters_and_passes) {
   // none; left: 5 10; up: 6 11; average: 6/2+1 = 4, (4+11)/2+1 = 8; Paeth: 4+2, 8+3
   EXPECT_EQ(decode(png_of(filters)).pixels,
             (std::vector<uint8_t>{10, 20, 5, 10, 6, 11, 4, 8, 6, 11}));
+  // The corner predicts the last pixel: left + up - corner = 12 + 8 - 10.
+  EXPECT_EQ(decode(png_of({.width = 2, .height = 2, .rows = {0, 10, 8, 4, 2, 5}})).pixels,
+            (std::vector<uint8_t>{10, 8, 12, 15}));
   const PngParts passes{
       .width = 3, .height = 2, .interlace = 1, .rows = {0, 1, 0, 3, 0, 2, 0, 4, 5, 6}};
   EXPECT_EQ(decode(png_of(passes)).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));

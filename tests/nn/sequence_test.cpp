@@ -5,6 +5,7 @@
 #include <binade/nn/attention.h>
 #include <binade/nn/rnn.h>
 #include <gtest/gtest.h>
+#include <tests/support/error_of.h>
 
 #include <cmath>
 
@@ -64,6 +65,21 @@ TEST(MultiheadAttention, MatchesItsHeads) {
   EXPECT_LT(largest_difference(layer.attend(x, x, x, {.is_causal = true}),
                                attention_of(layer, x, x, 2, hidden)),
             1e-5);
+}
+
+TEST(MultiheadAttention, NamesTheInputOfWrongShape) {
+  MultiheadAttention layer({.embed = 8, .heads = 2});
+  const Tensor right = randn({3, 2, 8});
+  const auto error_of_inputs = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return error_of([&] { layer.attend(q, k, v); });
+  };
+  const std::string expected = ", expected [length, batch, size]";
+  EXPECT_EQ(error_of_inputs(randn({3, 8}), right, right),
+            "MultiheadAttention: got a query of shape [3, 8]" + expected);
+  EXPECT_EQ(error_of_inputs(right, randn({3, 2, 8, 1}), right),
+            "MultiheadAttention: got a key of shape [3, 2, 8, 1]" + expected);
+  EXPECT_EQ(error_of_inputs(right, right, Tensor()),
+            "MultiheadAttention: got a value that is undefined" + expected);
 }
 
 TEST(MultiheadAttention, LayoutsOtherSizesAndDropout) {

@@ -60,6 +60,9 @@ TEST(WorstElements, AreThoseOfASort) {
   for (const double scale : {1.0, 0x1p10, 0x1p-4}) {
     const Dims sizes{7, 131, 67};  // more than one task
     const Tensor x = values_of_all_sizes(sizes);
+    for (const int64_t equal : {10, 50, 30000, 60000}) {  // of equal ones the first are kept
+      x.data<float>()[equal] = 1 + 0x1p-11f;
+    }
     std::vector<float> values(x.data<float>(), x.data<float>() + x.numel());
     for (float& value : values) {
       value = static_cast<float>(value / scale);

@@ -96,6 +96,15 @@ TEST(Augment, boxes_hold_what_was_in_them) {
   EXPECT_GT(kept, 60);
 }
 
+// The brightest level has so many pixels that leaving them out of the step changes it from 2 to 1.
+TEST(Augment, equalize_leaves_out_the_brightest_level) {
+  Image image = make_image(1, 600, 1);
+  std::fill(image.pixels.begin() + 345, image.pixels.end(), uint8_t{9});
+  const Image equal = equalize_image(image);
+  EXPECT_EQ(equal.pixels[0], 0);
+  EXPECT_EQ(equal.pixels[599], 255);
+}
+
 TEST(Augment, each_step_has_numbers_of_its_own) {
   const Transform noise = pixelwise([](Image& image, philox::Stream& random) {
     image.pixels[0] = static_cast<uint8_t>(random.next());
@@ -106,7 +115,7 @@ TEST(Augment, each_step_has_numbers_of_its_own) {
     }
   });
   const Transform none = pixelwise([](Image&, philox::Stream&) {});
-  std::set<int> values;
+  std::set<int> other_steps, other_calls;
   for (int64_t i = 0; i < 30; ++i) {
     Image a = make_image(1, 1, 1), b = a, c = a;
     philox::Stream first = sample_stream(1, 0, i), second = first, third = first;
@@ -114,13 +123,14 @@ TEST(Augment, each_step_has_numbers_of_its_own) {
     sequence({greedy, noise})(b, second);
     sequence({none, none, noise})(c, third);
     EXPECT_EQ(a, b);  // a different number of draws in the step before changes nothing
-    values.insert(a.pixels[0] ^ c.pixels[0]);
+    other_steps.insert(a.pixels[0] ^ c.pixels[0]);
     philox::Stream again = sample_stream(1, 0, i);
     noise(a, again);
     noise(b, again);
-    values.insert(a.pixels[0] ^ b.pixels[0]);  // the next call draws other numbers
+    other_calls.insert(a.pixels[0] ^ b.pixels[0]);  // the next call draws other numbers
   }
-  EXPECT_GT(values.size(), 20u);
+  EXPECT_GT(other_steps.size(), 20u);
+  EXPECT_GT(other_calls.size(), 20u);
 }
 
 TEST(Augment, policies_change_grey_and_coloured_images) {

@@ -93,6 +93,7 @@ TEST(Conv2d, ScatteredProducts) {
       scattered({1, 2, 12, 9, 9, 3, 2, geometry(3, 0)});
       scattered({1, 3, 13, 11, 9, 3, 3, geometry(2, 2, 2)});
       scattered({1, 1, 9, 12, 6, 2, 2, {{4, 3}, {1, 0}, {3, 1}}});
+      scattered({1, 1, 13, 11, 64, 3, 3, geometry(2, 1)});  // pays with vectors of 4 too
     }
   }
   run({scaled(70, 2), 3, scaled(33, 9), scaled(30, 8), 16, 5, 5,

@@ -4,6 +4,7 @@
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/warning.h>
 #include <binade/train/model_file.h>
+#include <binade/train/precision/shadow_errors_internal.h>
 #include <binade/train/precision/shadow_report.h>
 #include <gtest/gtest.h>
 #include <tests/support/temporary_directory.h>
@@ -179,8 +180,40 @@ TEST(Shadow, UlpAndBiasOfOneRounding) {
   EXPECT_EQ(mul.not_finite, 0);
 }
 
+// Bias and cosine by their formulas.
+TEST(Shadow, SumsOfKnownErrors) {
+  const auto numbers = [](double first, double second) {
+    return Tensor::from(std::vector<double>{first, second}, {2});
+  };
+  ShadowSums sums;
+  sums.add({.low = numbers(2, 1),
+            .introduced = numbers(0.5, -0.25),
+            .exact = numbers(1, 3),
+            .stored = DType::f64});
+  const ShadowErrors errors = sums.errors();
+  EXPECT_NEAR(errors.bias, 0.25 / 0.75, 1e-15);
+  EXPECT_NEAR(errors.cosine, 5 / std::sqrt(5.0 * 10), 1e-15);
+}
+
+// The gradients of a part of a batch have the scale and the part's weight in them.
+TEST(Shadow, WeightOfAPartIsAScale) {
+  std::vector<ShadowErrors> gradients;
+  for (const double weight : {1.0, 1.0 / 4096}) {
+    manual_seed(5);
+    ShadowNet net;
+    net.to(Device{}, Precision::mixed(DType::f16));
+    const data::Batch batch = batch_of(randn({kSamples, kInput}));
+    const TrainingStep training(classification_step);
+    StepToDiagnose step = step_on(net, training, batch, 1024 / weight);
+    step.batches[0].weight = weight;
+    gradients.push_back(row_of(shadow(step), "fc1", "linear").backward);
+  }
+  EXPECT_EQ(gradients[0].introduced, gradients[1].introduced);
+  EXPECT_EQ(gradients[0].total, gradients[1].total);
+}
+
 TEST(Shadow, BudgetIsTheDifferenceOfTheLosses) {
-  int resolved = 0;
+  int resolved = 0, by_two_points = 0;
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     for (const Precision& precision : kShadowPolicies) {
       for (const bool convolutions : {false, true}) {
@@ -207,12 +240,14 @@ TEST(Shadow, BudgetIsTheDifferenceOfTheLosses) {
         EXPECT_NEAR(budgets, found.explained, 1e-9 * std::abs(found.explained) + 1e-18);
         if (found.resolved()) {
           ++resolved;
+          by_two_points += found.points == 2;
           EXPECT_LE(found.residual(), 0.1) << to_text(found);
         }
       }
     }
   }
   EXPECT_GE(resolved, 40);
+  EXPECT_GE(by_two_points, 20) << "of " << resolved;
 }
 
 TEST(Shadow, ModelInF64IsNotResolved) {
