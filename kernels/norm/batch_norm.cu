@@ -75,17 +75,17 @@ void own_batch_norm_forward(const BatchNormForward& a) {
     const ChannelPlan plan =
         channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
     C* scale = vectors.get<C>(0);
-    channel_sums<T>(MomentSums<T>{x.as<T>()}, plan, a.x.device,
-                    WriteMoments<T>{.x = x.as<T>(),
-                                    .channel_stride = plan.inner,
-                                    .count = static_cast<double>(plan.count),
-                                    .eps = a.eps,
-                                    .weight = a.weight.as<C>(),
-                                    .mean = a.mean.as<C>(),
-                                    .rstd = a.rstd.as<C>(),
-                                    .variance = a.variance.as<C>(),
-                                    .mean_rest = a.mean_rest.as<C>(),
-                                    .scale = scale});
+    channel_moments<T>(x.as<T>(), plan, a.x.device,
+                       WriteMoments<T>{.x = x.as<T>(),
+                                       .channel_stride = plan.inner,
+                                       .count = static_cast<double>(plan.count),
+                                       .eps = a.eps,
+                                       .weight = a.weight.as<C>(),
+                                       .mean = a.mean.as<C>(),
+                                       .rstd = a.rstd.as<C>(),
+                                       .variance = a.variance.as<C>(),
+                                       .mean_rest = a.mean_rest.as<C>(),
+                                       .scale = scale});
     channel_map<T>(Normalize<T>{.x = x.as<T>(),
                                 .y = y.as<T>(),
                                 .mean = a.mean.as<C>(),

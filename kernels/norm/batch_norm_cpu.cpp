@@ -200,6 +200,22 @@ void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shap
 
 }  // namespace
 
+Moments<double> moments_in_double(DType dtype, const void* x, int64_t stride, int64_t rows) {
+  Moments<double> all{.count = static_cast<double>(rows)};
+  dispatch_floating("moments", dtype, [&]<class T>(Type<T>) {
+    const auto value = [&](int64_t row) {
+      return static_cast<double>(static_cast<Compute<T>>(static_cast<const T*>(x)[row * stride]));
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      all.mean += value(row) / all.count;
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      all.deviations += (value(row) - all.mean) * (value(row) - all.mean);
+    }
+  });
+  return all;
+}
+
 void cpu::batch_norm_forward(const BatchNormForward& a) {
   check_arguments(a);
   const Shape shape = shape_of(a.x);

@@ -2,6 +2,8 @@
 #include <binade/kernels/base/vector_math_internal.h>
 #include <binade/kernels/norm/batch_norm_isa_internal.h>
 
+#include <limits>
+
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr int kVectors = 4;
 
 // Moments of kGroup vectors of channels; with kPart of the first n channels of one vector. A block
 // sums differences from its first row, so the squares lose at most eps kBlockRows of the block's
-// own variance, whatever that row holds.
+// own variance, whatever that row holds. A block whose squares exceed C is summed again in double.
 template <bool kPart, int kGroup, class T>
 void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
              double* deviations) {
@@ -38,9 +40,12 @@ void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
     const C* squares = reinterpret_cast<const C*>(square);
     for (int64_t i = 0; i < (kPart ? n : kWidth); ++i) {
       const double mean_shift = sums[i] / count;
+      Moments<double> block{count, shifts[i] + mean_shift, squares[i] - mean_shift * sums[i]};
+      if (!(squares[i] <= std::numeric_limits<C>::max())) [[unlikely]] {
+        block = moments_in_double(dtype_of<T>, x + begin * stride + i, stride, end - begin);
+      }
       const Moments<double> before{static_cast<double>(begin), mean[i], deviations[i]};
-      const Moments<double> all =
-          before.merge({count, shifts[i] + mean_shift, squares[i] - mean_shift * sums[i]});
+      const Moments<double> all = before.merge(block);
       mean[i] = all.mean;
       deviations[i] = all.deviations;
     }

@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
+#include <binade/kernels/base/moments.h>
 
 namespace binade::kernels {
 
@@ -14,6 +15,10 @@ struct MomentRows {
   double* mean;
   double* deviations;
 };
+
+// The same of one channel, in double: for f16, bf16 and f32 whose squares exceed f32. x is the
+// channel's first element.
+Moments<double> moments_in_double(DType dtype, const void* x, int64_t stride, int64_t rows);
 
 // Per channel: sum dz and sum dz (x - mean). dz is dy or, if the output y of relu is given, the
 // gradient before relu; the pointer dz may be null.

@@ -13,6 +13,9 @@
 #include <binade/kernels/cuda/column_sums.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 
+#include <cmath>
+#include <limits>
+
 namespace binade::kernels {
 
 // How a tensor is split over blocks of kThreads threads.
@@ -133,6 +136,39 @@ struct MomentSums {
     }
   };
   __device__ const T* other() const { return nullptr; }
+};
+
+// Calls finish(channel, sums) with the sums of MomentSums. One thread adds a channel whose squares
+// exceed float again in double; an infinity or NaN in the channel ends that.
+template <class T, class Finish>
+struct FinishMoments {
+  const T* x;
+  ChannelPlan plan;
+  Finish finish;
+
+  __device__ double value_at(int64_t channel, int64_t i) const {
+    const int64_t image = plan.rows ? channel / plan.channels : 0;
+    const int64_t row = plan.rows ? image * plan.count + i : i / plan.inner;
+    const int64_t pixel = plan.rows ? 0 : i % plan.inner;
+    const int64_t in_row = channel - image * plan.channels;
+    return static_cast<double>(x[(row * plan.channels + in_row) * plan.inner + pixel]);
+  }
+  __device__ ChannelSums in_double(int64_t channel, const ChannelSums& sums) const {
+    const double first = value_at(channel, 0);
+    ChannelSums wide{0, 0};
+    for (int64_t i = 0; i < plan.count; ++i) {
+      const double d = value_at(channel, i) - first;
+      if (!(std::abs(d) <= std::numeric_limits<double>::max())) {
+        return sums;
+      }
+      wide = wide.merge({d, d * d});
+    }
+    return wide;
+  }
+  __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
+    const bool wide = sizeof(T) < 8 && !(sums.second <= std::numeric_limits<double>::max());
+    finish(channel, wide ? in_double(channel, sums) : sums);
+  }
 };
 
 // Sum of dy and of dy (x - mean), with one mean per channel or per group of channels.
@@ -336,6 +372,12 @@ void channel_sums(const Sums& sums, const ChannelPlan& plan, Device device, cons
   launch({"channel_totals_kernel", static_cast<unsigned>(ceil_div(plan.sums(), dev::kColumns)),
           dim3(dev::kColumns, dev::kParts), sizeof(dev::ColumnSmem<ChannelSums>)},
          channel_totals_kernel<Finish>, partial, plan.chunks, plan.sums(), finish);
+}
+
+// Calls finish(channel, sums of MomentSums) for every channel.
+template <class T, class Finish>
+void channel_moments(const T* x, const ChannelPlan& plan, Device device, const Finish& finish) {
+  channel_sums<T>(MomentSums<T>{x}, plan, device, FinishMoments<T, Finish>{x, plan, finish});
 }
 
 }  // namespace binade::kernels

@@ -222,7 +222,7 @@ void cuda::group_norm_forward(const GroupNormForward& a) {
   dispatch_floating("group_norm", a.x.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const ChannelPlan plan = image_channel_plan<T>(a.x, rows, d.inner, x.as<T>(), y.as<T>());
-    channel_sums<T>(MomentSums<T>{x.as<T>()}, plan, a.x.device, KeepSums{memory.totals()});
+    channel_moments<T>(x.as<T>(), plan, a.x.device, KeepSums{memory.totals()});
     launch({"group_norm_forward_warp_per_group_kernel", group_blocks(d), kGroupThreads},
            group_norm_forward_warp_per_group_kernel<T>,
            ForwardGroups<T>{.all = memory.groups<C>(d, a.weight),

@@ -2,11 +2,13 @@
 #include <binade/kernels/base/vector_math_internal.h>
 #include <binade/kernels/norm/group_norm_isa_internal.h>
 
+#include <limits>
+
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
 // Moments of one block: the first pass computes the mean up to rounding, the second its remainder
-// and the deviations.
+// and the deviations. A block whose squares exceed C is summed again in double.
 template <class T>
 void plane_moments(const T* plane, int64_t count, double& mean, double& deviations) {
   using C = Compute<T>;
@@ -25,8 +27,13 @@ void plane_moments(const T* plane, int64_t count, double& mean, double& deviatio
     });
     const double n = static_cast<double>(size);
     const double sum = static_cast<double>(reduce_add<C>(rest)), remainder = sum / n;
-    all = all.merge({n, static_cast<double>(first) + remainder,
-                     static_cast<double>(reduce_add<C>(squares)) - remainder * sum});
+    const C square = reduce_add<C>(squares);
+    Moments<double> block{n, static_cast<double>(first) + remainder,
+                          static_cast<double>(square) - remainder * sum};
+    if (!(square <= std::numeric_limits<C>::max())) [[unlikely]] {
+      block = moments_in_double(dtype_of<T>, x, 1, size);
+    }
+    all = all.merge(block);
   });
   mean = all.mean;
   deviations = all.deviations;

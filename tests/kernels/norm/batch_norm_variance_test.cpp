@@ -55,6 +55,38 @@ TEST(BatchNormVariance, VarianceBesideAMeanOfAMillion) {
   }
 }
 
+// Squares that exceed f32 are summed in double; the result is that of x / 1e25 (and 1e-30 for eps).
+TEST(BatchNormVariance, SquaresMayExceedFloat) {
+  for (const ArrayLayout& layout : image_layouts()) {
+    for (const int64_t n : {2, 64}) {
+      const Dims sizes{n, 21, 5, 6};
+      const Values values = random_values(static_cast<size_t>(n * 21 * 5 * 6), 8);
+      Values huge(values);
+      for (size_t i = 0; i < values.size(); ++i) {
+        huge[i] *= i % 3 ? 1e25 : 1e36;
+      }
+      StridedArray x = make_array(DType::f32, sizes, huge, layout.order, layout.gap);
+      StridedArray y(x), mean(DType::f32, {21}), rstd(mean), variance(mean);
+      batch_norm_forward({.x = x.view(),
+                          .weight = kNoView,
+                          .bias = kNoView,
+                          .y = y.view(),
+                          .mean = mean.view(),
+                          .rstd = rstd.view(),
+                          .eps = kEps,
+                          .variance = variance.view()});
+      const std::vector<size_t> channel = channels_of(sizes);
+      const Values in = values_of(x), out = values_of(y);
+      const Statistics s = statistics(in, channel, 21);
+      for (size_t i = 0; i < in.size(); ++i) {
+        const size_t c = channel[i];
+        ASSERT_NEAR(out[i], (in[i] - s.mean[c]) / std::sqrt(s.variance[c]), 1e-5) << layout.name;
+        EXPECT_EQ(values_of(variance)[c], std::numeric_limits<double>::infinity());
+      }
+    }
+  }
+}
+
 TEST(BatchNormVariance, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace

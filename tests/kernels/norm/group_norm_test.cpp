@@ -216,6 +216,25 @@ TEST(GroupNorm, AMeanWhoseSquareOverflows) {
   }
 }
 
+// Squares that exceed f32 are summed in double.
+TEST(GroupNorm, SquaresMayExceedFloat) {
+  for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
+    for (const int64_t h : {1, 5, 150}) {
+      Case c{DType::f32, 2, 6, h, h, 2, layout};
+      c.affine = false;
+      Arrays t(c);
+      Values x = random_values(c.count(), 1, 0.5, 2);
+      for (double& value : x) {
+        value *= 1e25;
+      }
+      t.x = Arrays::image(c, x);
+      const Reference r = reference(c, t);
+      t.forward(c);
+      expect_close(t.y, c.dtype, r.y, 32, c.name() + " y");
+    }
+  }
+}
+
 TEST(GroupNorm, UnwantedGradientsAndOutputsOverInputs) {
   for (const ArrayLayout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f16, 2, 6, 17, 16, 3, layout};
