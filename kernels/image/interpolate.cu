@@ -41,6 +41,13 @@ __device__ __forceinline__ void place_of(const Plan& plan, int64_t i, int64_t (&
   }
 }
 
+// (1 - weight) low + weight high. A weight of 0 or 1 leaves an element out, even an infinity.
+template <class C>
+__device__ __forceinline__ C blend(C low, C high, C weight) {
+  const C a = weight == C(1) ? C(0) : (C(1) - weight) * low;
+  return weight == C(0) ? a : a + weight * high;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     interpolate_forward_kernel(const __grid_constant__ Plan plan) {
@@ -59,9 +66,9 @@ __global__ void __launch_bounds__(kThreads)
     };
     C value = load(v.low, h.low);
     if (plan.vertical.blend) {
-      const C top = (C(1) - h.weight) * value + h.weight * load(v.low, h.high);
-      const C bottom = (C(1) - h.weight) * load(v.high, h.low) + h.weight * load(v.high, h.high);
-      value = (C(1) - v.weight) * top + v.weight * bottom;
+      const C top = blend(value, load(v.low, h.high), h.weight);
+      const C bottom = blend(load(v.high, h.low), load(v.high, h.high), h.weight);
+      value = blend(top, bottom, v.weight);
     }
     std::byte* y[1];
     plan.index.locate(i, y);
@@ -87,8 +94,9 @@ __global__ void __launch_bounds__(kThreads)
       const C row_part = plan.vertical.part<C>(row, at[2]);
       C part = 0;
       for (int64_t col = cols_first; col < cols_end && row_part != C(0); ++col) {
-        part += plan.horizontal.part<C>(col, at[3]) *
-                static_cast<C>(dy[row * plan.in_stride[2] + col * plan.in_stride[3]]);
+        const C weight = plan.horizontal.part<C>(col, at[3]);
+        const C g = static_cast<C>(dy[row * plan.in_stride[2] + col * plan.in_stride[3]]);
+        part += weight == C(0) ? C(0) : weight * g;
       }
       sum += row_part * part;
     }

@@ -23,7 +23,7 @@ struct Terms {
       weight.push_back(w);
     }
   }
-  void epilogue_element() { first.push_back(static_cast<int64_t>(at.size())); }
+  void end_element() { first.push_back(static_cast<int64_t>(at.size())); }
 };
 
 Terms forward_terms(const InterpolationAxis& axis) {
@@ -32,7 +32,7 @@ Terms forward_terms(const InterpolationAxis& axis) {
     const auto n = axis.at<double>(i);
     terms.add(n.low, n.low == n.high ? 1 : 1 - n.weight);
     terms.add(n.high, n.low == n.high ? 0 : n.weight);
-    terms.epilogue_element();
+    terms.end_element();
   }
   return terms;
 }
@@ -43,7 +43,7 @@ Terms backward_terms(const InterpolationAxis& axis) {
     for (int64_t i = axis.first(h); i < axis.end(h); ++i) {
       terms.add(i, axis.part<double>(i, h));
     }
-    terms.epilogue_element();
+    terms.end_element();
   }
   return terms;
 }

@@ -94,6 +94,33 @@ TEST(Interpolate, ManyChannels) {
   }
 }
 
+// An element of weight 0 does not count, even if it is infinite: pixels beside it stay as they are.
+TEST(Interpolate, WeightsOfZeroHideInfinities) {
+  for (DType dtype : floating_dtypes()) {
+    for (const bool corners : {false, true}) {
+      Array x(dtype, {1, 1, 3, 3}, Layout::contiguous), y(dtype, {1, 1, 3, 5}, Layout::contiguous);
+      Array dy = y, dx = x;
+      for (int64_t i = 0; i < 9; ++i) {
+        x.set(i, i == 4 ? std::numeric_limits<double>::infinity() : double(i));
+      }
+      interpolate_forward({x.view(), y.view(), Interpolation::bilinear, corners});
+      for (int64_t i = 0; i < 15; ++i) {
+        const bool infinite = i > 5 && i < 9;
+        ASSERT_EQ(std::isinf(y[i]), infinite) << to_string(dtype) << corners << i << " " << y[i];
+        ASSERT_FALSE(std::isnan(y[i])) << to_string(dtype) << corners << i;
+      }
+      for (int64_t i = 0; i < 15; ++i) {
+        dy.set(i, i == 5 ? std::numeric_limits<double>::infinity() : 1.0);
+      }
+      interpolate_backward({dy.view(), dx.view(), Interpolation::bilinear, corners});
+      for (int64_t i = 0; i < 9; ++i) {
+        ASSERT_EQ(std::isinf(dx[i]), i == 3) << to_string(dtype) << corners << i << " " << dx[i];
+        ASSERT_FALSE(std::isnan(dx[i])) << to_string(dtype) << corners << i;
+      }
+    }
+  }
+}
+
 TEST(Interpolate, NarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 TEST(Interpolate, Errors) {
