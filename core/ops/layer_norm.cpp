@@ -212,7 +212,7 @@ Tensor instance_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
   auto [x] = kOp.enter(x_);
   check_image(kOp.name, x, weight, bias);
   const int64_t planes = x.size(0) * x.size(1);
-  check(x.dim() >= 3 && x.size(1) >= 1 && (planes == 0 || x.numel() != planes),
+  check(x.dim() >= 3 && x.size(1) >= 1 && (planes == 0 || x.numel() > planes),
         "instance_norm: got x of shape ", x.sizes(),
         ", expected [N, C, L, ...] with more than one value per channel");
   return normalize_groups(kOp, x, x.size(1), weight, bias, eps);

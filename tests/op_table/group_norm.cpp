@@ -225,6 +225,10 @@ std::vector<ErrorCase> instance_norm_errors() {
        [] {
          instance_norm(ones({2, 6, 1}));
        }},
+      {"no value per instance",
+       [] {
+         instance_norm(ones({2, 6, 0}));
+       }},
       {"input of two dimensions",
        [] {
          instance_norm(ones({2, 6}));
