@@ -19,7 +19,7 @@ namespace binade {
 // stand around a whole training loop.
 class FormatCalls {
  public:
-  // Those of a scope: the first makes them where there are none.
+  // The numbers of a scope: the first call makes them if there are none.
   static FormatCalls& in(const PrecisionScope& scope);
   static std::optional<FormatCalls> of(const PrecisionScope& scope);
   // Says that this thread begins a backward.

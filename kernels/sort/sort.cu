@@ -5,7 +5,7 @@
 // share a tile, each in a power of two of slots, and are written as results at once.
 // merge_runs_kernel: merges sorted runs of a line, pair by pair. A block writes kTile items of a
 // pair: it finds where these begin and end in both runs (Green, McColl and Bader, "GPU merge path",
-// ICS 2012), loads them into shared memory, and each thread merges its kItems. finish_kernel:
+// ICS 2012), loads them into shared memory, and each thread merges its kItems. finish_sort_kernel:
 // splits items into values and indices.
 //
 // topk of a small k sorts tiles, keeps the first k items of each, and repeats this until one tile
