@@ -53,7 +53,7 @@ bool run_by_user(const Conv2dForward& a) {
                     }},
                conv2d_arguments(a.x, a.w, a.y, a.geometry));
   if (done) {
-    finish_user_product(a.epilogue, over_pixels(a.epilogue.bias), a.y, a.y);
+    apply_user_epilogue(a.epilogue, over_pixels(a.epilogue.bias), a.y, a.y);
   }
   return done;
 }
@@ -75,7 +75,7 @@ bool run_by_user(const Conv2dBackwardData& a) {
            }},
       conv2d_arguments(a.dx, a.w, a.dy, a.geometry));
   if (done) {
-    finish_user_product({}, over_pixels(a.bias), a.dx, a.dx);
+    apply_user_epilogue({}, over_pixels(a.bias), a.dx, a.dx);
   }
   return done;
 }

@@ -74,8 +74,8 @@ BINADE_INLINE Vector<C> joined(const GroupedPixels& a, const Vector<C> (&sums)[k
 
 // Applies the epilogue to the sums of `n` channels from channel c of a pixel.
 template <class C, bool kPart>
-BINADE_INLINE Vector<C> finished(const GroupedPixels& a, Vector<C> sum, int64_t pixel, int64_t c,
-                                 int64_t n) {
+BINADE_INLINE Vector<C> with_epilogue(const GroupedPixels& a, Vector<C> sum, int64_t pixel,
+                                      int64_t c, int64_t n) {
   const TileEpilogue& e = a.epilogue;
   if (e.scale) {
     sum *= load(reinterpret_cast<const C*>(e.scale) + c);
@@ -143,7 +143,8 @@ BINADE_INLINE void tile(const GroupedPixels& a, int64_t pixel, int64_t vector, i
   BINADE_UNROLL
   for (int p = 0; p < kCount; ++p) {
     const Vector<C> sum = joined<C, kSlots>(a, sums[p]);
-    store_some<kPart>(y + (pixel + p) * a.y_step, finished<C, kPart>(a, sum, pixel + p, c, n), n);
+    store_some<kPart>(y + (pixel + p) * a.y_step, with_epilogue<C, kPart>(a, sum, pixel + p, c, n),
+                      n);
   }
 }
 

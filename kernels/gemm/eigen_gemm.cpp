@@ -148,7 +148,7 @@ T activated(Activation activation, T x) {
 
 // Bias and activation of a block.
 template <class T>
-void finish_block(const Operand<T>& y, const Block& at, const Epilogue& e, const T* bias) {
+void apply_epilogue(const Operand<T>& y, const Block& at, const Epilogue& e, const T* bias) {
   if (!bias && e.activation == Activation::none) {
     return;
   }
@@ -178,7 +178,7 @@ void run(const Gemm& g, const View& a, const View& b, const View& y, const T* bi
       const Block at = by_rows ? Block{first, 0, length, n} : Block{0, first, m, length};
       const auto to = operand<T>(y, matrix);
       multiply_block(operand<T>(a, matrix), operand<T>(b, matrix), to, at, g.epilogue.accumulate);
-      finish_block(to, at, g.epilogue, bias);
+      apply_epilogue(to, at, g.epilogue, bias);
     }
   });
 }

@@ -14,7 +14,7 @@ const char* user_epilogue_refusal(const Epilogue& epilogue) {
              : nullptr;
 }
 
-void finish_user_product(const Epilogue& epilogue, const View& bias, const View& sums,
+void apply_user_epilogue(const Epilogue& epilogue, const View& bias, const View& sums,
                          const View& y) {
   if (epilogue.accumulate) {
     add_into({.x = sums, .y = y});
@@ -73,7 +73,7 @@ bool run_by_user(const Gemm& g) {
                binade_gemm_call{user_tensor(in_batch(g.a)), user_tensor(in_batch(g.b)),
                                 user_tensor(in_batch(sums))});
   if (done) {
-    finish_user_product(g.epilogue, g.epilogue.bias, sums, g.y);
+    apply_user_epilogue(g.epilogue, g.epilogue.bias, sums, g.y);
   }
   return done;
 }

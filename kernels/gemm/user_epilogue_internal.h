@@ -5,12 +5,12 @@
 
 namespace binade::kernels {
 
-// Null if finish_user_product() can do the epilogue, else why not.
+// Null if apply_user_epilogue() can do the epilogue, else why not.
 const char* user_epilogue_refusal(const Epilogue& epilogue);
 
 // y = activation(y? + sums + bias). `sums` is y without accumulate, and else has y's sizes. bias
 // has the sizes that broadcast to y, and may be absent.
-void finish_user_product(const Epilogue& epilogue, const View& bias, const View& sums,
+void apply_user_epilogue(const Epilogue& epilogue, const View& bias, const View& sums,
                          const View& y);
 
 }  // namespace binade::kernels

@@ -55,8 +55,8 @@ void barrier(int id, int count, Site site);
 // The block's shared memory; an error if the launch asked for less than `bytes`.
 void* shared_base(size_t bytes);
 
-// __shared__ arrays, whose names stand in findings (named_ranges.h)
-// --------------------------------
+// __shared__ arrays -------------------------------------------------------------------------------
+// Their names stand in findings (named_ranges.h).
 
 // A __shared__ array of the running kernel, in a place of its own with guards around it, the same
 // for all threads of a launch. `key` tells declarations apart: its address stands for one
