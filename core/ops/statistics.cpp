@@ -7,7 +7,6 @@
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
-#include <binade/core/ops/reduce.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/pointwise/pointwise.h>
@@ -335,7 +334,11 @@ Tensor normalize(const Tensor& x, double p, int dim, double eps) {
   check_floating("normalize", x);
   check(eps > 0, "normalize: got eps ", eps, ", expected more than 0");
   const int d = wrap_dim("normalize", dim, x.dim());
-  return div(x, clamp(norm(x, p, {d}, true), eps));
+  const Tensor wide = x.dtype() == DType::f16 ? x.to(DType::f32) : x;  // eps is 0 in f16
+  const Tensor y = div(wide, clamp(norm(wide, p, {d}, true), eps));
+  const PrecisionScope* scope = detail::thread_state.precision;
+  const bool wide_result = scope && scope->precision.returns_f32();
+  return wide_result || wide.dtype() == x.dtype() ? y : y.to(x.dtype());
 }
 
 // The difference has the dtype that a precision policy gives to norm, so it is no less exact.
@@ -382,11 +385,9 @@ Tensor cdist(const Tensor& x1_, const Tensor& x2_, double p) {
   const int64_t count = element_count(broadcast_sizes("cdist", batch(x1), batch(x2)), "cdist");
   const int64_t rows = x1.size(-2), of_row = count * x2.size(-2) * x2.size(-1);
   const int64_t step = std::max<int64_t>(1, kPart / std::max<int64_t>(1, of_row));
-  if (std::isinf(p) && x1.size(-1) == 0) {
-    return pairs(x1, x2, 2);  // 0
-  }
-  if (step >= rows) {
-    return pairs(x1, x2, p);
+  const bool nothing = std::isinf(p) && x1.size(-1) == 0;
+  if (nothing || step >= rows) {
+    return pairs(x1, x2, nothing ? 2 : p);  // 0 for rows without elements
   }
   std::vector<Tensor> parts;
   for (int64_t row = 0; row < rows; row += step) {

@@ -22,7 +22,7 @@ Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 // Computed in f32 (f64 for f64) from inputs of one floating dtype, which the result has.
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int dim = 1, double eps = 1e-8);
 
-// x / max(|x|_p, eps), with the norm of order p along `dim`.
+// x / max(|x|_p, eps), with the norm of order p along `dim`. f16 is computed in f32.
 Tensor normalize(const Tensor& x, double p = 2, int dim = 1, double eps = 1e-12);
 
 // |x1 - x2 + eps|_p along the last dimension; x1 and x2 broadcast.

@@ -138,6 +138,15 @@ TEST(SpecialValues, RangeOfStdAndNorm) {
   }
 }
 
+// The norm of f16 vectors may exceed f16, and eps is 0 there.
+TEST(SpecialValues, NormalizeOfF16) {
+  for (const double x : {0.0, 6e-8, 1.0, 6e4}) {
+    const Tensor y = normalize(values({x, x}, DType::f16), 2, 0);
+    EXPECT_EQ(y.dtype(), DType::f16);
+    EXPECT_NEAR(item(select(y, 0, 1)), x > 0 ? std::sqrt(0.5) : 0, 1e-3) << x;
+  }
+}
+
 TEST(SpecialValues, NothingToReduce) {
   for (DType dtype : kFloating) {
     const Tensor none = zeros({0}, dtype, device()), rows = zeros({2, 0}, dtype, device());
