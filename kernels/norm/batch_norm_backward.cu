@@ -36,10 +36,22 @@ struct WriteGradients {
     if (scale) {
       const double w = weight ? static_cast<double>(weight[channel]) : 1.0;
       scale[channel] = static_cast<C>(w * r);
-      shift[channel] = static_cast<C>(w * r * sums.first / count);
-      slope[channel] = static_cast<C>(w * r * r * r * sums.second / count);
+      shift[channel] = static_cast<C>(sums.first / count);
+      slope[channel] = static_cast<C>(r * r * sums.second / count);
     }
   }
+};
+
+// dx = scale (dy - shift - (x - mean) slope). Multiplied by scale, slope would be less than the
+// smallest float where x is huge.
+template <class T>
+struct BatchNormalizeBackward : NormalizeBackward<T> {
+  using C = Compute<T>;
+  struct Channel : NormalizeBackward<T>::Channel {
+    __device__ __forceinline__ C value(C x, C dy) const {
+      return this->scale * (dy - this->shift - (x - this->mean) * this->slope);
+    }
+  };
 };
 
 // Gradients of an empty batch are 0: one thread per channel.
@@ -115,8 +127,8 @@ void own_batch_norm_backward(const BatchNormBackward& a) {
                                       .shift = shift,
                                       .slope = slope});
     if (a.dx) {
-      channel_map<T>(NormalizeBackward<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), a.mean.as<C>(), scale,
-                                          shift, slope},
+      channel_map<T>(BatchNormalizeBackward<T>{{x.as<T>(), dy.as<T>(), dx.as<T>(), a.mean.as<C>(),
+                                                scale, shift, slope}},
                      plan);
     }
   });
