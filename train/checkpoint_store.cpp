@@ -277,11 +277,7 @@ void CheckpointStore::put_in_place(const std::string& temporary, const std::stri
   rename_path(path_ + "/" + temporary, path, files_);
   sync_directory(path_, files_);
   if (replaces) {
-    try {
-      remove_own(replaced);
-    } catch (const Error& error) {
-      warn(error.what());
-    }
+    remove_own(replaced);
   }
 }
 
@@ -318,11 +314,15 @@ void CheckpointStore::recover_replaced(const std::string& replaced, const std::s
   sync_directory(path_, files_);
 }
 
-// Deletes a directory that has only files of the store; else warns.
+// Deletes a directory that has only files of the store; else, or if it cannot be removed, warns.
 void CheckpointStore::remove_own(const std::string& directory) {
-  const std::string foreign = remove_own_directory(path_, directory, files_);
-  if (!foreign.empty()) {
-    warn(text(path_, "/", directory, ": not removed, it has a file that is not ours: ", foreign));
+  try {
+    const std::string foreign = remove_own_directory(path_, directory, files_);
+    if (!foreign.empty()) {
+      warn(text(path_, "/", directory, ": not removed, it has a file that is not ours: ", foreign));
+    }
+  } catch (const FileError& error) {
+    warn(text(path_, "/", directory, " is left over: ", error.what()));
   }
 }
 

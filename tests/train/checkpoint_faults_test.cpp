@@ -183,6 +183,40 @@ TEST(Faults, AnErrorAtAnyCallLeavesTheOldCheckpoints) {
   }
 }
 
+// The model of step 1 stays, as if another user had made it so.
+class KeepsStepOne : public FaultyFileSystem {
+ public:
+  explicit KeepsStepOne(FileSystem& files) : FaultyFileSystem(files, {}) {}
+  int remove_file(const std::string& path) override {
+    if (path.find("step-00000001.") != path.npos && path.ends_with("model.safetensors")) {
+      errno = EACCES;
+      return -1;
+    }
+    return FaultyFileSystem::remove_file(path);
+  }
+};
+
+TEST(Faults, WhatCannotBeRemovedIsAWarning) {
+  ModelFileSystem disk;
+  disk.make_directory("run");
+  KeepsStepOne files(disk);
+  {
+    CheckpointStore store("run", 2, files);
+    for (int64_t step = 1; step <= 5; ++step) {
+      save(store, step);
+    }
+    EXPECT_EQ(store.steps(), (std::vector<int64_t>{4, 5}));
+    EXPECT_EQ(store.take_warnings().size(), 1u);
+  }
+  CheckpointStore after("run", 2, files);
+  const auto found = after.newest_verified();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->step, 5);
+  const std::vector<std::string> warnings = after.take_warnings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find(" is left over: "), std::string::npos) << warnings[0];
+}
+
 TEST(Faults, InterruptsAndShortCallsDoNotMatter) {
   for (const Fault::Kind kind : {Fault::kInterrupt, Fault::kShort}) {
     bool hit = true;
