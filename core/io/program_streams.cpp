@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 namespace binade {
 namespace {
@@ -53,6 +54,13 @@ void restore_program_signals() {
 }
 
 void print_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    std::fputs(
+        "binade: error: out of memory: the system gave no more (ulimit -v, the limits of the "
+        "container and other programs count)\n",
+        stderr);
+    return;
+  }
   const bool own = dynamic_cast<const Error*>(&error) != nullptr;
   std::fprintf(stderr, "binade: error: %s\n", own ? error.what() : printable(error.what()).c_str());
 }

@@ -20,7 +20,8 @@ class ProgramStreams {
 // For a forked child before exec(): SIGPIPE and SIGXFSZ as they were before ProgramStreams.
 void restore_program_signals();
 
-// "binade: error: ..." on stderr. Text of other exceptions than Error is made printable.
+// "binade: error: ..." on stderr. Text of other exceptions than Error is made printable; that of
+// std::bad_alloc, which says nothing, is replaced.
 void print_error(const std::exception& error);
 
 }  // namespace binade

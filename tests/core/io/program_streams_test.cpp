@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
 
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
@@ -73,6 +75,15 @@ TEST(ProgramStreams, OutputThatCannotBeWrittenIsAnError) {
       ::_exit(failed && now.sa_handler == SIG_DFL ? 0 : 1);
     }));
   }
+}
+
+TEST(PrintError, SaysMoreThanTheNameOfAnException) {
+  ::testing::internal::CaptureStderr();
+  print_error(std::bad_alloc());
+  print_error(std::runtime_error("a\nb"));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "binade: error: out of memory: the system gave no more (ulimit -v, the limits of the "
+            "container and other programs count)\nbinade: error: a\\x0ab\n");
 }
 
 }  // namespace
