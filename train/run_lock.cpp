@@ -298,9 +298,13 @@ void RunLock::fail_held(const RunOwner& owner, const std::string& name, int64_t 
   if (owner.pid == self.pid && owner.token == self.token) {
     when = "this process has a Trainer for it already";
   } else if (!same_machine) {
-    const auto seconds = (now - files_.modified(directory_ + "/" + name)) / 1'000'000'000;
-    when = text("its last sign of life was ", seconds, " s ago; after ", options_.stale_seconds,
-                " s it counts as dead");
+    const std::string path = directory_ + "/" + name;
+    const auto seconds = (now - files_.modified(path)) / 1'000'000'000;
+    when = seconds < 0
+               ? text("its last sign of life is ", -seconds,
+                      " s in the future: a clock was set back; if it has ended, delete ", path)
+               : text("its last sign of life was ", seconds, " s ago; after ",
+                      options_.stale_seconds, " s it counts as dead");
   }
   fail("run directory: got ", directory_, ", which ", to_string(owner),
        " uses, expected one that no other process uses (", when,

@@ -81,6 +81,10 @@ TEST(RunLock, ElsewhereTheHeartbeatDecides) {
     set_age(run + "/lock", 125);
     EXPECT_EQ(error_of_opening(run), "none");
   }
+  plant_lock(run, elsewhere[0]);
+  set_age(run + "/lock", -3600);  // a clock was set back
+  expect_parts(error_of_opening(run),
+               {"on host node-7", "s in the future", "delete " + run + "/lock"});
   std::ofstream(run + "/lock") << "garbage";
   expect_parts(error_of_opening(run), {"who wrote no name into it"});
   set_age(run + "/lock", 125);
