@@ -1,3 +1,5 @@
+#include <binade/core/observe/warning.h>
+#include <binade/kernels/base/printable.h>
 #include <binade/train/held_files_internal.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/run_lock_internal.h>
@@ -6,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -199,12 +202,19 @@ std::vector<std::string> read_lines(const std::string& file, FileSystem& files) 
 void keep_lines(const std::string& file, const std::function<bool(const std::string&)>& keeps,
                 FileSystem& files) {
   std::string kept, cut;
+  int64_t damaged = 0;
   for (const std::string& line : read_lines(file, files)) {
-    (line.ends_with('\n') && keeps(line) ? kept : cut) += line;
+    const bool keep = line.ends_with('\n') && keeps(line);
+    (keep ? kept : cut) += line;
+    damaged += line.ends_with('\n') && !keep && !nlohmann::json::accept(line);
   }
   if (!cut.empty()) {
-    write_new_file_durably(file + ".cut", cut, files);
+    const std::string aside = write_new_file_durably(file + ".cut", cut, files);
     write_file_durably(file, kept, files);
+    if (damaged > 0) {
+      warn(text(printable(file), ": ", damaged, " lines are damaged; they are kept in ",
+                printable(aside)));
+    }
   }
 }
 

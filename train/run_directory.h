@@ -54,7 +54,8 @@ class RunDirectory {
 // The lines of a text file, with their line ends (the last may lack it); empty without a file.
 std::vector<std::string> read_lines(const std::string& file, FileSystem& files = file_system());
 // Keeps the lines for which `keeps` holds. The others, and a last line without an end, first go to
-// FILE.cut (FILE.cut-2, ...). Without a file, or if every line stays, nothing happens.
+// FILE.cut (FILE.cut-2, ...); a warning counts those that are no JSON. Without a file, or if every
+// line stays, nothing happens.
 void keep_lines(const std::string& file, const std::function<bool(const std::string&)>& keeps,
                 FileSystem& files = file_system());
 

@@ -14,6 +14,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/run_owners.h"
+#include "tests/train/scripted_run.h"
 
 namespace binade::train::run_directory_test {
 namespace {
@@ -181,6 +182,23 @@ TEST(RunDirectory, CutLinesAreKept) {
   EXPECT_EQ(contents(file), "");
   EXPECT_EQ(contents(file + ".cut-2"), "1\n2\n");
   EXPECT_EQ(names_in(directory.path()), (Names{"lines", "lines.cut", "lines.cut-2"}));
+}
+
+// Lines that are written again are cut in silence; a damaged one is not.
+TEST(RunDirectory, DamagedLinesAreKeptWithAWarning) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "lines";
+  const auto first_ones = [](const std::string& line) { return line == "{\"step\":1}\n"; };
+  const test::Warnings warnings;
+  std::ofstream(file) << "{\"step\":1}\n{\"step\":2}\n{\"st";
+  keep_lines(file, first_ones);
+  EXPECT_EQ(warnings.all, "");
+  std::ofstream(file) << "{\"step\":1}\n{\"stap\x01:1}\n{\"step\":2}\n";
+  keep_lines(file, first_ones);
+  EXPECT_NE(warnings.all.find(file + ": 1 lines are damaged; they are kept in " + file + ".cut-2"),
+            std::string::npos)
+      << warnings.all;
+  EXPECT_EQ(contents(file + ".cut-2"), "{\"stap\x01:1}\n{\"step\":2}\n");
 }
 
 }  // namespace
