@@ -12,12 +12,15 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
+#include "tests/train/full_run.h"
 
 namespace binade::train::checkpoint_damage_test {
 namespace {
@@ -210,6 +213,24 @@ TEST(Disk, AFileSizeLimitIsAnError) {
   }));
   EXPECT_EQ(names_in(store.path()), Names{"step-00000001"});
   expect_whole(*store.newest_verified());
+}
+
+// Users load the weights of a checkpoint, or of a copy, without its manifest.
+TEST(Damage, TheWeightsOfACheckpointHaveChecksumsOfTheirOwn) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run", copy = directory / "copy.safetensors";
+  FullRun full(run, false, {});
+  EXPECT_TRUE(full.fit());
+  std::filesystem::copy_file(run + "/checkpoint/best/model.safetensors", copy);
+  const std::string bytes = contents(copy);
+  EXPECT_FALSE(load_tensors(copy).empty());
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = bytes;
+    damaged[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    std::ofstream(copy, std::ios::binary) << damaged;
+    EXPECT_THROW(load_tensors(copy), Error) << "flip " << i;
+  }
 }
 
 // On a disk of 64 MiB, the second checkpoint of a 40 MiB model does not fit beside the first.
