@@ -213,17 +213,28 @@ void RunCheckpoints::write(const char* what, const RunState& state, Save save) {
   });
 }
 
-// False, with a warning, if a tensor is not finite.
-bool RunCheckpoints::may_save(const char* what, const StateParts& parts) const {
+// False if a tensor is not finite.
+bool RunCheckpoints::may_save(const char* what, const StateParts& parts) {
   for (const StatePart& part : parts) {
     const std::string bad = first_not_finite(part.tensors);
-    if (!bad.empty()) {
+    if (bad.empty()) {
+      continue;
+    }
+    if (options_.on_nan == OnNan::ignore) {
       warn(text("trainer: no ", what, " is saved, ", bad,
                 " is not finite; the one before it stays"));
-      return false;
+    } else {
+      const std::lock_guard lock(mutex_);
+      refusal_ = bad;
     }
+    return false;
   }
   return true;
+}
+
+std::string RunCheckpoints::take_refusal() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(refusal_, {});
 }
 
 void RunCheckpoints::show_warnings() const {

@@ -9,6 +9,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 
 namespace binade::train {
 
@@ -30,11 +32,15 @@ class RunCheckpoints {
   void check_data(const data::Loader& train, const data::Loader* validation);
   // Call it before the first step, so that no step waits longer than for a copy. Collective.
   void prepare();
-  // A state that is not finite is not saved: a warning, and the checkpoint before it stays.
+  // A state that is not finite is not saved, and the checkpoint before it stays: with
+  // OnNan::ignore that is a warning; else take_refusal() says which tensor it is.
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   // Returns whether there is a run directory.
   bool save(const RunState& state);
   void save_best(const RunState& state);
+  // Names a tensor, once; empty if no save was refused. On rank 0. With TrainerOptions::async_save
+  // it knows of the saves that have ended.
+  std::string take_refusal();
   // Waits until saves in the background are on disk. Throws their error.
   void wait() { saves_.wait(); }
 
@@ -51,7 +57,7 @@ class RunCheckpoints {
   };
   Resumed read();
   void read_best(Resumed& all) const;
-  bool may_save(const char* what, const StateParts& parts) const;
+  bool may_save(const char* what, const StateParts& parts);
   void show_warnings() const;
   RunFields fields(const RunState& state) const;
   void load(const Resumed& all);
@@ -64,6 +70,8 @@ class RunCheckpoints {
   std::unique_ptr<CheckpointStore> store_;
   RunFields settings_;  // of the options, and the version of Binade
   RunFields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
+  std::mutex mutex_;
+  std::string refusal_;    // under the mutex
   BackgroundSaves saves_;  // the last member: its thread uses the others
 };
 

@@ -32,7 +32,7 @@
 // the data and the sums of the metrics are in the checkpoint. It may have another number of ranks;
 // in the middle of an epoch ranks x batch must be the same. fit() throws if the data sets, their
 // labels or their order differ (data/identity.h). A state that is not finite is never saved: the
-// earlier checkpoint stays, with a warning.
+// earlier checkpoint stays, and the run does what TrainerOptions::on_nan says.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/loop/options.h>

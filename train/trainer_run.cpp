@@ -343,6 +343,7 @@ void TrainerRun::end_epoch(const Fit& fit) {
 
 void TrainerRun::finish() {
   checkpoints_->wait();
+  check_saved();
   if (stopped_by_ == 0) {
     divergence_.check_run(state_);
     if (!best_.empty() || parts_.ema) {
@@ -404,6 +405,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
                         done == 1 ? " time already" : " times already"));
   }
   checkpoints_->wait();
+  (void)checkpoints_->take_refusal();  // of the steps that are undone
   check(checkpoints_->resume(state_, best_, [this] { runner_.go_on_in_full_precision(); }),
         error.what(), "; there is no checkpoint left to return to");
   seed.apply();

@@ -123,6 +123,7 @@ class TrainerRun {
   void add_state(NamedValues& values) const;
   std::string hash_of_state() const;
   void save();
+  void check_saved();
   void emit(Event event, int64_t epoch, const data::Batch* batch = nullptr,
             const std::exception* error = nullptr);
   void show_progress(const data::Loader& loader) const;

@@ -209,5 +209,39 @@ TEST(NanLoss, WhatIsNotFiniteIsNeverSaved) {
   }
 }
 
+// The weights stay finite, but the second moment is infinite, so no later state could be saved.
+TEST(NanLoss, AMomentThatOverflowsEndsTheRun) {
+  for (const bool in_the_background : {false, true}) {
+    const binade::testing::TemporaryDirectory directory;
+    const std::string run = directory / "run";
+    test::ScriptedModel model({3, 2, 1, 0.5});
+    optim::AdamW adamw(model.parameters(), {.lr = 1});
+    const data::test::FakeDataset pictures(1);
+    data::Loader loader(pictures, {.batch = 1, .workers = 0});
+    int64_t call = 0;
+    const TrainingStep step = [&](nn::Module& net, const data::Batch& batch) {
+      return net.is_training() ? sum(model.weight) * (++call == 3 ? 1e30 : 1)
+                               : classification_step(net, batch).loss;
+    };
+    Trainer trainer({.model = model, .optimizer = adamw}, {.epochs = 4,
+                                                           .run = run,
+                                                           .async_save = in_the_background,
+                                                           .progress = false,
+                                                           .step = step,
+                                                           .sanity_batches = 0});
+    std::string error;
+    try {
+      trainer.fit(loader, &loader);
+    } catch (const Diverged& caught) {
+      error = caught.what();
+    }
+    EXPECT_NE(error.find("cannot be saved, exp_avg_sq.weight is not finite"), std::string::npos)
+        << error;
+    CheckpointStore store(run);
+    EXPECT_EQ(store.newest_verified()->step, 2);
+    EXPECT_EQ(store.best_verified()->step, 2);
+  }
+}
+
 }  // namespace
 }  // namespace binade::train::nan_loss_test

@@ -36,7 +36,8 @@ enum class StepGraph : uint8_t {
 //   roll_back: the run returns to its newest checkpoint and goes on with a smaller learning rate
 //              (RollBackOptions), also if the loss scale is at its floor or if the loss of the
 //              validation is not finite. A run directory is needed.
-//   ignore:    the run goes on.
+//   ignore:    the run goes on, with a warning if a checkpoint cannot be saved.
+// A moment or an average that is not finite is found when it is to be saved, and is like a weight.
 // skip and roll_back read every gradient once more per step, as a loss scaler does. An epoch or a
 // run in which no step was applied is an error, unless the loss scale may still fall.
 enum class OnNan : uint8_t { error, skip, roll_back, ignore };

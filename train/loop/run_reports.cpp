@@ -87,7 +87,20 @@ void TrainerRun::save() {
     state_.seconds = seconds_before_ + seconds_since(started_);
   }
   checkpoints_->save(state_);
+  check_saved();
   emit(Event::checkpoint, state_.epoch);
+}
+
+// Finite weights do not make a finite state: a moment that is infinite stops its weight for ever,
+// and no checkpoint could be saved any more. Collective.
+void TrainerRun::check_saved() {
+  const std::string bad = checkpoints_->take_refusal();
+  if (ranks_.largest(bad.empty() ? 0 : 1) > 0) {
+    throw Diverged(text("trainer: the state up to step ", state_.steps - 1, " cannot be saved, ",
+                        bad.empty() ? "a tensor" : bad,
+                        " is not finite; the checkpoint before it stays; lower the learning rate, "
+                        "clip the gradients, mend the data, or see TrainerOptions::on_nan"));
+  }
 }
 
 std::string TrainerRun::hash_of_state() const {
