@@ -216,10 +216,11 @@ void RunCheckpoints::write(const char* what, const RunState& state, Save save) {
 // False if a tensor is not finite.
 bool RunCheckpoints::may_save(const char* what, const StateParts& parts) {
   for (const StatePart& part : parts) {
-    const std::string bad = first_not_finite(part.tensors);
+    std::string bad = first_not_finite(part.tensors);
     if (bad.empty()) {
       continue;
     }
+    bad = (part.file == kEmaFile ? "the average of " : "") + bad;
     if (options_.on_nan == OnNan::ignore) {
       warn(text("trainer: no ", what, " is saved, ", bad,
                 " is not finite; the one before it stays"));
