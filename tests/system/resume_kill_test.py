@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A run killed with SIGKILL several times in mid-epoch and resumed ends like one that was not."""
+"""A run killed with SIGKILL several times in mid-epoch and resumed ends like one that was not. A kill costs at
+most half the interval between checkpoints and 30 s (the test S6, goodput)."""
 import random
 import signal
 import subprocess
@@ -8,9 +9,9 @@ import time
 from classifier_runs import (PROGRAM, make_glyphs, metrics, newest_manifest, run,
                              temporary_directory, train)
 
+KILLS, EVERY = 4, 5  # EVERY: steps between checkpoints
 SETTINGS = ("--model", "cnn", "--precision", "fp16", "--augment", "crop-flip", "--epochs", 4,
-            "--batch", 10, "--accumulate", 2, "--checkpoint-every", 5, "--seed", 3)
-KILLS = 4
+            "--batch", 10, "--accumulate", 2, "--checkpoint-every", EVERY, "--seed", 3)
 
 
 def kill_in_mid_epoch(arguments, directory, steps, delay):
@@ -64,17 +65,23 @@ def main():
     with temporary_directory():
         data = make_glyphs("glyphs")
         settings = ("--data", data, *SETTINGS)
+        begun = time.monotonic()
         whole = train(*settings, "--run", "whole", "--resume")
         assert "nothing to resume: starting fresh" in whole, whole
         accuracy = [line for line in whole.splitlines() if line.startswith("test accuracy")][0]
 
+        whole_seconds, begun, kills = time.monotonic() - begun, time.monotonic(), KILLS
         arguments = (*settings, "--run", "killed", "--resume")
         in_mid_epoch = resume_and_kill(arguments, "killed", moments)
         assert in_mid_epoch >= 1, "every kill fell on the end of an epoch"
         while int(newest_manifest("killed")["fields"]["batch"]) == 0:
             assert kill_in_mid_epoch(arguments, "killed", 0, 0), "the run ended"
+            kills += 1
         fields = newest_manifest("killed")["fields"]
         output = train(*arguments)
+        lost = (time.monotonic() - begun - whole_seconds) / kills
+        interval = whole_seconds * EVERY / metrics("whole")[-1]["step"]
+        assert lost <= interval / 2 + 30, f"a kill cost {lost:.1f} s"
         place = f"resumed in epoch {int(fields['epoch']) + 1} after step {fields['steps']}"
         assert place in output, f"expected '{place}' in {output}"
         epochs = output.count("\nepoch ")
@@ -85,7 +92,7 @@ def main():
         assert accuracy in output, f"expected {accuracy} in {output}"
         check_finished_run(arguments, "killed", accuracy)
         check_other_settings(arguments, "killed")
-    print(f"{in_mid_epoch} of {KILLS} kills in mid-epoch, the last run {place}:",
+    print(f"{in_mid_epoch} of {KILLS} kills in mid-epoch, {lost:.2f} s lost per kill, the last run {place}:",
           expected[-1]["state_hash"])
 
 
