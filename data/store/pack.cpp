@@ -47,8 +47,8 @@ class Packer {
     writer_.emplace(directory_, writing);
   }
 
-  // Adds all samples. `done` and `all` are for the progress.
-  PackResult run(int64_t done, int64_t all) {
+  // Adds all samples and prepares the store. `done` and `all` are for the progress.
+  PackResult add_all(int64_t done, int64_t all) {
     const int64_t chunk = std::max<int64_t>(32, int64_t{16} * kernels::threads());
     std::vector<Packed> packed(static_cast<size_t>(chunk));
     PackResult result;
@@ -67,9 +67,10 @@ class Packer {
       }
     }
     check(result.samples > 0, directory_, ": got no sample that can be read for the store");
-    writer_->finish();
+    writer_->prepare();
     return result;
   }
+  void finish() { writer_->finish(); }
 
  private:
   std::vector<std::string> merged_names();
@@ -211,7 +212,10 @@ PackResult pack(DatasetPtr dataset, const std::string& directory, const PackOpti
   check(dataset.get() != nullptr, "pack: got no dataset");
   check_options(options);
   const auto run = [&](const fs::path& folder) {
-    return Packer(*dataset.get(), options, folder.native()).run(0, dataset->size());
+    Packer packer(*dataset.get(), options, folder.native());
+    PackResult result = packer.add_all(0, dataset->size());
+    packer.finish();
+    return result;
   };
   const fs::path target = folder_of(directory);
   return options.append ? run(target) : write_folder(target, run);
@@ -222,9 +226,12 @@ PackResult pack(const TrainTest& parts, const std::string& directory, const Pack
   check_options(options);
   const auto run = [&](const fs::path& folder) {
     const int64_t all = parts.train->size() + parts.test->size();
-    PackResult sum = Packer(*parts.train, options, (folder / "train").native()).run(0, all);
-    const PackResult test =
-        Packer(*parts.test, options, (folder / "test").native()).run(parts.train->size(), all);
+    Packer train_part(*parts.train, options, (folder / "train").native());
+    Packer test_part(*parts.test, options, (folder / "test").native());
+    PackResult sum = train_part.add_all(0, all);
+    const PackResult test = test_part.add_all(parts.train->size(), all);
+    train_part.finish();  // now that nothing is left to do but two renames
+    test_part.finish();
     sum.samples += test.samples;
     sum.bytes += test.bytes;
     sum.bad.insert(sum.bad.end(), test.bad.begin(), test.bad.end());

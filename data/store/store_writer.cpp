@@ -54,6 +54,7 @@ class StoreWriter::State {
 
   void add(std::string_view bytes, int64_t label);
   void note_image(int channels, bool keeps_file);
+  void prepare();
   void finish();
   int64_t samples() const { return manifest_.samples() + static_cast<int64_t>(records_.size()); }
   int64_t bytes() const { return written_ + (shard_ ? static_cast<int64_t>(shard_->size()) : 0); }
@@ -71,6 +72,7 @@ class StoreWriter::State {
   std::optional<FolderLock> lock_;
   StoreManifest manifest_;
   bool mixes_channels_ = false;
+  bool is_prepared_ = false;
   int64_t largest_label_ = -1, written_ = 0;
   std::optional<OutputFile> shard_;
   std::vector<Record> records_;         // of the shard
@@ -185,6 +187,7 @@ void StoreWriter::State::add(std::string_view bytes, int64_t label) {
   const int64_t classes = grows ? kMaxStoreClasses : manifest_.classes;
   check(label == kNoLabel || (label >= 0 && label < classes), "store: got label ", label,
         ", expected one of ", classes, " classes");
+  check(!is_prepared_, "store: add() was called after prepare()");
   check(bytes.size() <= kMaxSampleBytes, "store: got a sample of 4 GiB or more, expected less");
   if (!shard_) {
     begin_shard();
@@ -217,7 +220,10 @@ void StoreWriter::State::note_image(int channels, bool keeps_file) {
   manifest_.encoded |= keeps_file;
 }
 
-void StoreWriter::State::finish() {
+void StoreWriter::State::prepare() {
+  if (is_prepared_) {
+    return;
+  }
   if (shard_) {
     end_shard();
   }
@@ -226,8 +232,19 @@ void StoreWriter::State::finish() {
     manifest_.classes = std::max(manifest_.classes, largest_label_ + 1);
   }
   sync_directory(directory_);
-  write_file_durably(path_of(kStoreManifest), to_text(manifest_));
-  new_files_.clear();
+  const std::string path = path_of(text(kStoreManifest, ".", process_token(), ".tmp"));
+  OutputFile file(path);
+  new_files_.push_back(path);
+  file.write(to_text(manifest_));
+  file.finish();
+  is_prepared_ = true;
+}
+
+void StoreWriter::State::finish() {
+  prepare();
+  rename_path(new_files_.back(), path_of(kStoreManifest));
+  new_files_.clear();  // they belong to the store, even if the name is not yet on disk
+  sync_directory(directory_);
 }
 
 StoreWriter::StoreWriter(const std::string& directory, StoreWriterOptions options)
@@ -247,6 +264,11 @@ void StoreWriter::add_encoded_sample(std::string_view bytes, int64_t label, int 
   check(state_ != nullptr, "store: add() was called after finish()");
   state_->note_image(channels, keeps_file);
   state_->add(bytes, label);
+}
+
+void StoreWriter::prepare() {
+  check(state_ != nullptr, "store: prepare() was called after finish()");
+  state_->prepare();
 }
 
 void StoreWriter::finish() {

@@ -44,7 +44,11 @@ class StoreWriter {
            std::span<const uint8_t> encoded = {});
   // Adds the bytes that encode_sample() made: for many threads that encode and one that writes.
   void add_encoded_sample(std::string_view bytes, int64_t label, int channels, bool keeps_file);
-  // Writes what is left to the disk, and then the manifest. Throws Error if there are no samples.
+  // Writes all to the disk but the name of the manifest, so that finish() only renames: for several
+  // stores that get their samples together. No add() may follow. Throws Error if there are no
+  // samples.
+  void prepare();
+  // Prepares, if that is not done, and gives the store its new manifest.
   void finish();
 
   int64_t samples() const;  // with those that were there

@@ -224,6 +224,37 @@ TEST_F(Store, AppendsAllOrNothing) {
   EXPECT_ERROR(StoreWriter(path(), {.class_names = {"dog"}, .append = true}), "do not begin with");
 }
 
+class NamedDataset : public FakeDataset {
+ public:
+  using FakeDataset::FakeDataset;
+  std::vector<std::string> class_names() const override {
+    return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  }
+};
+
+// Without that, a repeated append would add the training samples twice.
+TEST_F(Store, AnAppendThatFailsInOnePartChangesNeither) {
+  const auto first = std::make_shared<NamedDataset>(6), second = std::make_shared<NamedDataset>(3);
+  const auto broken = std::make_shared<NamedDataset>(3);
+  broken->before_get = [](int64_t index) { check(index != 2, "broken on purpose"); };
+  const auto both = [](const auto& train, const auto& test) {
+    return TrainTest{.train = train, .test = test, .format = Format::automatic};
+  };
+  pack(both(first, second), path());
+  EXPECT_ERROR(pack(both(first, broken), path(), {.append = true}), "broken on purpose");
+  for (const char* part : {"/train", "/test"}) {
+    EXPECT_EQ(list_directory(path() + part).size(), 2u) << "a manifest and a shard";
+  }
+  EXPECT_EQ(StoreDataset(path() + "/train").size(), 6);
+  EXPECT_EQ(pack(both(first, second), path(), {.append = true}).samples, 9);
+  EXPECT_EQ(StoreDataset(path() + "/train").size(), 12);
+  EXPECT_EQ(StoreDataset(path() + "/test").size(), 6);
+  StoreWriter writer(path() + "/train", {.append = true});
+  writer.add(first->get(0));
+  writer.prepare();
+  EXPECT_ERROR(writer.add(first->get(1)), "after prepare()");
+}
+
 TEST_F(Store, BadSamplesAreErrorsOrLeftOut) {
   FakeDataset fake(6);
   fake.before_get = [](int64_t index) { check(index != 4, "broken on purpose"); };
