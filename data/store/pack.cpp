@@ -70,6 +70,7 @@ class Packer {
     writer_->prepare();
     return result;
   }
+  void take_effect() { writer_->take_effect(); }
   void finish() { writer_->finish(); }
 
  private:
@@ -230,7 +231,9 @@ PackResult pack(const TrainTest& parts, const std::string& directory, const Pack
     Packer test_part(*parts.test, options, (folder / "test").native());
     PackResult sum = train_part.add_all(0, all);
     const PackResult test = test_part.add_all(parts.train->size(), all);
-    train_part.finish();  // now that nothing is left to do but two renames
+    train_part.take_effect();
+    test_part.take_effect();
+    train_part.finish();
     test_part.finish();
     sum.samples += test.samples;
     sum.bytes += test.bytes;

@@ -55,6 +55,7 @@ class StoreWriter::State {
   void add(std::string_view bytes, int64_t label);
   void note_image(int channels, bool keeps_file);
   void prepare();
+  void take_effect();
   void finish();
   int64_t samples() const { return manifest_.samples() + static_cast<int64_t>(records_.size()); }
   int64_t bytes() const { return written_ + (shard_ ? static_cast<int64_t>(shard_->size()) : 0); }
@@ -72,7 +73,7 @@ class StoreWriter::State {
   std::optional<FolderLock> lock_;
   StoreManifest manifest_;
   bool mixes_channels_ = false;
-  bool is_prepared_ = false;
+  bool is_prepared_ = false, is_in_effect_ = false;
   int64_t largest_label_ = -1, written_ = 0;
   std::optional<OutputFile> shard_;
   std::vector<Record> records_;         // of the shard
@@ -240,10 +241,18 @@ void StoreWriter::State::prepare() {
   is_prepared_ = true;
 }
 
-void StoreWriter::State::finish() {
+void StoreWriter::State::take_effect() {
+  if (is_in_effect_) {
+    return;
+  }
   prepare();
   rename_path(new_files_.back(), path_of(kStoreManifest));
   new_files_.clear();  // they belong to the store, even if the name is not yet on disk
+  is_in_effect_ = true;
+}
+
+void StoreWriter::State::finish() {
+  take_effect();
   sync_directory(directory_);
 }
 
@@ -269,6 +278,11 @@ void StoreWriter::add_encoded_sample(std::string_view bytes, int64_t label, int 
 void StoreWriter::prepare() {
   check(state_ != nullptr, "store: prepare() was called after finish()");
   state_->prepare();
+}
+
+void StoreWriter::take_effect() {
+  check(state_ != nullptr, "store: take_effect() was called after finish()");
+  state_->take_effect();
 }
 
 void StoreWriter::finish() {

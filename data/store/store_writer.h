@@ -48,7 +48,9 @@ class StoreWriter {
   // stores that get their samples together. No add() may follow. Throws Error if there are no
   // samples.
   void prepare();
-  // Prepares, if that is not done, and gives the store its new manifest.
+  // Prepares, if that is not done, and gives the store its new manifest, in one system call.
+  void take_effect();
+  // The same, if it is not done, and puts the name of the manifest on the disk.
   void finish();
 
   int64_t samples() const;  // with those that were there
