@@ -1,6 +1,7 @@
-// Tests the choice of loader threads during a run. Samples wait so much longer than steps take that
-// a busy machine does not matter.
+// Tests the choice of loader threads during a run. Samples wait so much longer than steps take, and
+// the waits of a trial differ so much from those before, that a busy machine does not matter.
 #include <binade/binade.h>
+#include <binade/kernels/base/control_group.h>
 #include <binade/train/finders/worker_tuner.h>
 #include <binade/train/profiler.h>
 #include <gtest/gtest.h>
@@ -29,13 +30,16 @@ struct TunedRun {
   std::vector<float> weights;
 };
 
-// Trains for some epochs; each sample sleeps `wait` milliseconds.
-TunedRun tuned_run(int64_t epochs, int wait, int threads, bool tuned = true) {
+struct Waits {
+  int first = 0, later = 0;  // milliseconds of a sample: in the first two epochs, and after them
+};
+
+// Trains for some epochs.
+TunedRun tuned_run(int64_t epochs, const Waits& waits, int threads, bool tuned = true) {
   manual_seed(3);
   data::test::FakeDataset data(120);
-  data.before_get = [wait](int64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
-  };
+  std::atomic<int> wait{waits.first};
+  data.before_get = [&](int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(wait)); };
   const auto pool = std::make_shared<data::WorkerPool>(threads);
   data::Loader loader(data, {.batch = 4, .pool = pool, .seed = 3, .cache_bytes = 0});
   PixelLinear net;
@@ -46,6 +50,9 @@ TunedRun tuned_run(int64_t epochs, int wait, int threads, bool tuned = true) {
   if (tuned) {
     options.callbacks.push_back(tuner.callbacks());
   }
+  options.callbacks.push_back({.epoch_end = [&](const RunView& view) {
+    wait = view.epoch == 1 ? waits.later : wait.load();
+  }});
   Trainer trainer({.model = net, .optimizer = sgd}, options);
   trainer.fit(loader);
   run.threads = pool->threads();
@@ -54,19 +61,19 @@ TunedRun tuned_run(int64_t epochs, int wait, int threads, bool tuned = true) {
 }
 
 TEST(WorkerTuner, AddsThreadsThatTheAdviserAskedForAndThatHelped) {
-  if (std::thread::hardware_concurrency() < 2) {
+  if (kernels::usable_cores().count < 2) {
     GTEST_SKIP() << "one core has a worker already";
   }
-  const TunedRun run = tuned_run(4, 5, 1);
+  const TunedRun run = tuned_run(4, {.first = 10, .later = 1}, 1);
   EXPECT_GT(run.threads, 1);
   ASSERT_EQ(run.lines.size(), 1U);
   EXPECT_EQ(run.lines[0].find("workers 1 -> "), 0U) << run.lines[0];
   EXPECT_TRUE(run.lines[0].ends_with("; kept")) << run.lines[0];
-  EXPECT_EQ(run.weights, tuned_run(4, 0, 1, false).weights);
+  EXPECT_EQ(run.weights, tuned_run(4, {}, 1, false).weights);
 }
 
 TEST(WorkerTuner, GoesBackIfTheGainIsNotThere) {
-  if (std::thread::hardware_concurrency() < 2) {
+  if (kernels::usable_cores().count < 2) {
     GTEST_SKIP() << "one core has a worker already";
   }
   // In the third epoch, which has more threads, every sample is slow.
@@ -96,11 +103,11 @@ TEST(WorkerTuner, GoesBackIfTheGainIsNotThere) {
 }
 
 TEST(WorkerTuner, LeavesAloneWhatNeedsNoChange) {
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  EXPECT_TRUE(tuned_run(4, 1, cores).lines.empty());
-  EXPECT_TRUE(tuned_run(2, 1, 1).lines.empty());
+  const int cores = kernels::usable_cores().count;
+  EXPECT_TRUE(tuned_run(4, {1, 1}, cores).lines.empty());
+  EXPECT_TRUE(tuned_run(2, {1, 1}, 1).lines.empty());
   Profiler profiler({.wait = 1'000'000});
-  EXPECT_TRUE(tuned_run(4, 1, 1).lines.empty());
+  EXPECT_TRUE(tuned_run(4, {1, 1}, 1).lines.empty());
   EXPECT_NE(error_of([] { WorkerTuner none(nullptr); }).find("got no pool"), std::string::npos);
 }
 
