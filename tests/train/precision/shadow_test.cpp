@@ -4,7 +4,6 @@
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/warning.h>
 #include <binade/train/model_file.h>
-#include <binade/train/precision/shadow_errors_internal.h>
 #include <binade/train/precision/shadow_report.h>
 #include <gtest/gtest.h>
 #include <tests/support/temporary_directory.h>
@@ -178,21 +177,6 @@ TEST(Shadow, UlpAndBiasOfOneRounding) {
   EXPECT_GT(mul.cosine, 0.99999);
   EXPECT_GT(mul.amplification, 0.1);
   EXPECT_EQ(mul.not_finite, 0);
-}
-
-// Bias and cosine by their formulas.
-TEST(Shadow, SumsOfKnownErrors) {
-  const auto numbers = [](double first, double second) {
-    return Tensor::from(std::vector<double>{first, second}, {2});
-  };
-  ShadowSums sums;
-  sums.add({.low = numbers(2, 1),
-            .introduced = numbers(0.5, -0.25),
-            .exact = numbers(1, 3),
-            .stored = DType::f64});
-  const ShadowErrors errors = sums.errors();
-  EXPECT_NEAR(errors.bias, 0.25 / 0.75, 1e-15);
-  EXPECT_NEAR(errors.cosine, 5 / std::sqrt(5.0 * 10), 1e-15);
 }
 
 // The gradients of a part of a batch have the scale and the part's weight in them.
