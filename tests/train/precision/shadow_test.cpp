@@ -234,6 +234,26 @@ TEST(Shadow, BudgetIsTheDifferenceOfTheLosses) {
   EXPECT_GE(by_two_points, 20) << "of " << resolved;
 }
 
+// A cast of the loss itself belongs to no op; what it rounds off has a row of its own.
+TEST(Shadow, CastOfTheLossHasARow) {
+  manual_seed(5);
+  ShadowNet net;
+  net.to(Device{}, Precision::mixed(DType::f16));
+  const data::Batch batch = batch_of(randn({kSamples, kInput}));
+  Tensor before;
+  const TrainingStep step = [&before](ShadowNet& model, const data::Batch& b) {
+    const Tensor y = model(b["images"]);
+    before = cross_entropy(y.to(DType::f32), b["labels"]);
+    return before.to(y.dtype());  // rounds to f16, but not in the runs in f64
+  };
+  const double rounded = step(net, batch).loss.item(), exact = before.item();
+  ASSERT_NE(rounded, exact);
+  const ShadowStep found = shadow(step_on(net, step, batch, 256));
+  EXPECT_EQ(found.loss, rounded);
+  EXPECT_NEAR(row_of(found, "", "cast").budget, rounded - exact, 1e-12);
+  EXPECT_LE(found.residual(), 0.1) << to_text(found);
+}
+
 TEST(Shadow, ModelInF64IsNotResolved) {
   manual_seed(3);
   ShadowNet net;
