@@ -38,8 +38,8 @@ class RunCheckpoints {
   // Returns whether there is a run directory.
   bool save(const RunState& state);
   void save_best(const RunState& state);
-  // Names the tensor, once; empty if no save was refused. On rank 0. With TrainerOptions::async_save
-  // it knows of the saves that have ended.
+  // Names the tensor, once; empty if no save was refused. On rank 0. With
+  // TrainerOptions::async_save it knows of the saves that have ended.
   std::string take_refusal();
   // Waits until saves in the background are on disk. Throws their error.
   void wait() { saves_.wait(); }
