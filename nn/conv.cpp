@@ -51,9 +51,9 @@ constexpr ParameterTraits kWeight{.channels_last = true}, kBias{.norm_or_bias = 
 }  // namespace
 
 Conv2d::Conv2d(const Conv2dOptions& options)
-    : geometry_{.stride = {options.stride.vertical, options.stride.horizontal},
-                .padding = {options.padding.vertical, options.padding.horizontal},
-                .dilation = {options.dilation.vertical, options.dilation.horizontal},
+    : geometry_{.stride = options.stride,
+                .padding = options.padding,
+                .dilation = options.dilation,
                 .groups = options.groups} {
   const auto& [in, out, kernel, stride, padding, dilation, groups, with_bias] = options;
   check_options({"Conv2d", in, out, groups, kernel, stride, padding, dilation});
@@ -82,12 +82,11 @@ Conv1d::Conv1d(const Conv1dOptions& options)
 Tensor Conv1d::forward(const Tensor& x) { return conv1d(x, weight, bias, geometry_); }
 
 ConvTranspose2d::ConvTranspose2d(const ConvTranspose2dOptions& options)
-    : geometry_{
-          .stride = {options.stride.vertical, options.stride.horizontal},
-          .padding = {options.padding.vertical, options.padding.horizontal},
-          .dilation = {options.dilation.vertical, options.dilation.horizontal},
-          .groups = options.groups,
-          .output_padding = {options.output_padding.vertical, options.output_padding.horizontal}} {
+    : geometry_{.stride = options.stride,
+                .padding = options.padding,
+                .dilation = options.dilation,
+                .groups = options.groups,
+                .output_padding = options.output_padding} {
   const auto& [in, out, kernel, stride, padding, extra, groups, with_bias, dilation] = options;
   check_options({"ConvTranspose2d", in, out, groups, kernel, stride, padding, dilation});
   check_output_padding("ConvTranspose2d", extra.vertical, stride.vertical, dilation.vertical);

@@ -6,13 +6,7 @@
 
 namespace binade::nn {
 
-// A vertical and a horizontal number; one number stands for both.
-struct Pair {
-  int64_t vertical;
-  int64_t horizontal;
-  Pair(int64_t both) : vertical(both), horizontal(both) {}  // NOLINT
-  Pair(int64_t vertical, int64_t horizontal) : vertical(vertical), horizontal(horizontal) {}
-};
+using binade::Pair;
 
 // Size: int64_t for one dimension, Pair for two.
 template <class Size>

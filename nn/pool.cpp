@@ -50,19 +50,19 @@ AdaptiveAvgPool2d::AdaptiveAvgPool2d(const AdaptiveAvgPool2dOptions& options) : 
 Tensor MaxPool2d::forward(const Tensor& x) {
   const auto& [kernel, given, padding, dilation, ceil_mode] = options_;
   const Pair stride = given.value_or(kernel);
-  return max_pool2d(x, {.kernel = {kernel.vertical, kernel.horizontal},
-                        .stride = {stride.vertical, stride.horizontal},
-                        .padding = {padding.vertical, padding.horizontal},
-                        .dilation = {dilation.vertical, dilation.horizontal},
+  return max_pool2d(x, {.kernel = kernel,
+                        .stride = stride,
+                        .padding = padding,
+                        .dilation = dilation,
                         .ceil_mode = ceil_mode});
 }
 
 Tensor AvgPool2d::forward(const Tensor& x) {
   const auto& [kernel, given, padding, ceil_mode, count_include_pad] = options_;
   const Pair stride = given.value_or(kernel);
-  return avg_pool2d(x, {.kernel = {kernel.vertical, kernel.horizontal},
-                        .stride = {stride.vertical, stride.horizontal},
-                        .padding = {padding.vertical, padding.horizontal},
+  return avg_pool2d(x, {.kernel = kernel,
+                        .stride = stride,
+                        .padding = padding,
                         .ceil_mode = ceil_mode,
                         .count_include_pad = count_include_pad});
 }

@@ -177,7 +177,7 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
 }
 
 Dims transposed_sizes(const char* op, const Entered<3>& operands, int rank, const Conv2dOptions& g,
-                      const int64_t (&output_padding)[2]) {
+                      const Pair& output_padding) {
   const auto& [x, w, bias] = operands;
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && x.size(1) == w.size(0) && x.size(1) % g.groups == 0, op,
@@ -211,7 +211,7 @@ Tensor followed_by_zeros(const Tensor& x, int dim, int64_t count) {
 }
 
 Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank,
-                              const Conv2dOptions& geometry, const int64_t (&output_padding)[2]) {
+                              const Conv2dOptions& geometry, const Pair& output_padding) {
   const auto& [given, w, b] = operands;
   const Dims sizes = transposed_sizes(op.name, operands, rank, geometry, output_padding);
   Tensor x = given;
@@ -304,12 +304,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const ConvTranspose2dOptions& options) {
   static constexpr Op kOp{"conv_transpose2d", OpClass::contraction, true};
   const auto& [stride, padding, dilation, groups, output_padding] = options;
-  return transposed_convolution(kOp, kOp.enter(x, weight, bias), 4,
-                                {.stride = {stride[0], stride[1]},
-                                 .padding = {padding[0], padding[1]},
-                                 .dilation = {dilation[0], dilation[1]},
-                                 .groups = groups},
-                                output_padding);
+  return transposed_convolution(
+      kOp, kOp.enter(x, weight, bias), 4,
+      {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups},
+      output_padding);
 }
 
 }  // namespace binade

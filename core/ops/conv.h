@@ -14,7 +14,8 @@ struct Conv1dOptions {
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Conv1dOptions& options = {});
 
-// Pairs are {vertical, horizontal}: stride, padding, dilation, and the number of groups.
+// Stride, padding and dilation, each {vertical, horizontal} or one number for both, and the number
+// of groups: {.padding = 1}.
 using Conv2dOptions = kernels::Conv2dGeometry;
 // activation(x * weight + bias), relu as in linear(): x [N, C, H, W], weight [O, C / groups, R, S],
 // bias [O] or undefined -> [N, O, P, Q], channels-last; P and Q as Q above.
@@ -32,12 +33,12 @@ struct ConvTranspose1dOptions {
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose1dOptions& options = {});
 
-struct ConvTranspose2dOptions {  // each pair is {vertical, horizontal}
-  int64_t stride[2] = {1, 1};
-  int64_t padding[2] = {0, 0};
-  int64_t dilation[2] = {1, 1};
+struct ConvTranspose2dOptions {
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;
   int64_t groups = 1;
-  int64_t output_padding[2] = {0, 0};
+  Pair output_padding = 0;
 };
 // x [N, C, H, W], weight [C, O / groups, R, S], bias [O] or undefined -> [N, O, P, Q],
 // channels-last; P and Q as Q above.

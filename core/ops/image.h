@@ -2,18 +2,18 @@
 // if x is.
 #pragma once
 #include <binade/core/tensor/tensor.h>
+#include <binade/kernels/conv/pair.h>
 #include <binade/kernels/image/interpolate.h>
 
 namespace binade {
 
-// Pairs are {vertical, horizontal}.
 struct Pool2dOptions {
   static constexpr int64_t kSameAsKernel = INT64_MIN;
 
-  int64_t kernel[2] = {1, 1};
-  int64_t stride[2] = {kSameAsKernel, kSameAsKernel};  // default: the kernel
-  int64_t padding[2] = {0, 0};                         // at most half the kernel
-  int64_t dilation[2] = {1, 1};   // max pooling only; average pooling takes {1, 1}
+  Pair kernel = 1;
+  Pair stride = kSameAsKernel;    // default: the kernel
+  Pair padding = 0;               // at most half the kernel
+  Pair dilation = 1;              // max pooling only; average pooling takes {1, 1}
   bool ceil_mode = false;         // a last window that reaches beyond the input counts
   bool count_include_pad = true;  // average pooling: the divisor counts the padding
 };

@@ -4,14 +4,15 @@
 // rounded once. The order of additions depends on the shape only, never on the threads.
 #pragma once
 #include <binade/kernels/base/provided_kernel.h>
+#include <binade/kernels/conv/pair.h>
 #include <binade/kernels/gemm/gemm.h>
 
 namespace binade::kernels {
 
-struct Conv2dGeometry {  // each pair is {vertical, horizontal}
-  int64_t stride[2] = {1, 1};
-  int64_t padding[2] = {0, 0};
-  int64_t dilation[2] = {1, 1};
+struct Conv2dGeometry {
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;
   int64_t groups = 1;
 };
 

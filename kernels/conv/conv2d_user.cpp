@@ -4,8 +4,6 @@
 #include <binade/kernels/gemm/user_epilogue_internal.h>
 #include <binade/kernels/user/user_kernels_internal.h>
 
-#include <algorithm>
-
 namespace binade::kernels {
 namespace {
 
@@ -15,9 +13,11 @@ binade_conv2d_call conv2d_arguments(const View& x, const View& w, const View& y,
   arguments.x = user_tensor(x);
   arguments.w = user_tensor(w);
   arguments.y = user_tensor(y);
-  std::ranges::copy(geometry.stride, arguments.stride);
-  std::ranges::copy(geometry.padding, arguments.padding);
-  std::ranges::copy(geometry.dilation, arguments.dilation);
+  for (const int axis : {0, 1}) {
+    arguments.stride[axis] = geometry.stride[axis];
+    arguments.padding[axis] = geometry.padding[axis];
+    arguments.dilation[axis] = geometry.dilation[axis];
+  }
   arguments.groups = geometry.groups;
   return arguments;
 }

@@ -4,16 +4,17 @@
 // accumulate in the compute type and in a fixed order.
 #pragma once
 #include <binade/kernels/base/kernel.h>
+#include <binade/kernels/conv/pair.h>
 
 namespace binade::kernels {
 
-// Index 0 is the height, 1 the width. Padding must be at most half the kernel, so that without
-// dilation no window is entirely in the padding.
+// Padding must be at most half the kernel, so that without dilation no window is entirely in the
+// padding.
 struct Pool2dGeometry {
-  int64_t kernel[2] = {1, 1};
-  int64_t stride[2] = {1, 1};
-  int64_t padding[2] = {0, 0};
-  int64_t dilation[2] = {1, 1};   // max pooling only; average pooling takes {1, 1}
+  Pair kernel = 1;
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;              // max pooling only; average pooling takes {1, 1}
   bool ceil_mode = false;         // a last window that reaches beyond the input counts
   bool count_include_pad = true;  // average pooling: the divisor counts the padding
 };

@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/core/io/safetensors.h>
 #include <binade/core/tensor/tensor.h>
+#include <binade/kernels/conv/pair.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -78,10 +79,7 @@ class Checker {
 // Attributes.
 double number(const Json& value);  // also "inf" and "-inf"
 Dims dims(const Json& list);
-inline void read_pair(const Json& list, int64_t (&out)[2]) {
-  out[0] = list.at(0);
-  out[1] = list.at(1);
-}
+inline void read_pair(const Json& list, Pair& out) { out = {list.at(0), list.at(1)}; }
 // A weight, bias or statistic of a norm in the dtype in which x is computed.
 Tensor as_statistic(const Tensor& t, const Tensor& x);
 

@@ -1,4 +1,5 @@
-// Without a stride, pooling windows are adjacent, as in PyTorch.
+// Sizes of windows: without a stride they are adjacent, and one number stands for both dimensions,
+// as in PyTorch.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>
@@ -38,6 +39,26 @@ TEST(PoolStride, IsTheKernelWhereNotGiven) {
   const Tensor x = randn({1, 2, 8, 6});
   EXPECT_EQ(max_pool2d(x, {.kernel = {2, 3}}).sizes(), (Dims{1, 2, 4, 2}));
   EXPECT_EQ(avg_pool2d(x, {.kernel = {2, 3}}).sizes(), (Dims{1, 2, 4, 2}));
+}
+
+// One number for a pair of them was {number, 0} where the pair was an array.
+TEST(PoolStride, OneNumberStandsForBoth) {
+  const Tensor x = randn({1, 2, 9, 7}).to(kernels::test_device());
+  const Tensor w = randn({3, 2, 3, 3}).to(kernels::test_device());
+  EXPECT_TRUE(equal(conv2d(x, w, {}, {.stride = 2, .padding = 1, .dilation = 2}),
+                    conv2d(x, w, {}, {.stride = {2, 2}, .padding = {1, 1}, .dilation = {2, 2}})));
+  const Tensor back = randn({3, 2, 3, 3}).to(kernels::test_device());
+  const Tensor y = conv2d(x, w, {}, {.padding = 1});
+  EXPECT_EQ(y.sizes(), (Dims{1, 3, 9, 7}));
+  EXPECT_TRUE(
+      equal(conv_transpose2d(y, back, {}, {.stride = 2, .padding = 1, .output_padding = 1}),
+            conv_transpose2d(y, back, {},
+                             {.stride = {2, 2}, .padding = {1, 1}, .output_padding = {1, 1}})));
+  for (const Pool pool : {max_pool2d, avg_pool2d}) {
+    EXPECT_TRUE(equal(pool(x, {.kernel = 3, .stride = 2, .padding = 1}),
+                      pool(x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}})));
+    EXPECT_EQ(pool(x, {.kernel = 2}).sizes(), (Dims{1, 2, 4, 3}));
+  }
 }
 
 TEST(PoolStride, OfZeroIsAnError) {
