@@ -381,4 +381,6 @@ void index_put_(const Tensor& x, const TensorIndices& indices, double value) {
   index_put_(x, indices, full({}, value, x.dtype(), x.device()));
 }
 
+Tensor Tensor::operator[](const Tensor& indices) const { return index(*this, {indices}); }
+
 }  // namespace binade

@@ -208,4 +208,33 @@ Tensor logical_xor(const Tensor& a, const Tensor& b) {
   return ne(as_mask(a.detach()), as_mask(b.detach()));
 }
 
+namespace {
+
+void check_masks(const char* name, std::initializer_list<const Tensor*> masks) {
+  for (const Tensor* mask : masks) {
+    check_defined(name, *mask);
+    check(mask->dtype() == DType::boolean, name, ": got dtype ", mask->dtype(),
+          ", expected bool; logical_not, logical_and, logical_or and logical_xor take any dtype");
+  }
+}
+
+}  // namespace
+
+Tensor operator~(const Tensor& mask) {
+  check_masks("~", {&mask});
+  return logical_not(mask);
+}
+Tensor operator&(const Tensor& a, const Tensor& b) {
+  check_masks("&", {&a, &b});
+  return logical_and(a, b);
+}
+Tensor operator|(const Tensor& a, const Tensor& b) {
+  check_masks("|", {&a, &b});
+  return logical_or(a, b);
+}
+Tensor operator^(const Tensor& a, const Tensor& b) {
+  check_masks("^", {&a, &b});
+  return logical_xor(a, b);
+}
+
 }  // namespace binade

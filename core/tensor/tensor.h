@@ -99,6 +99,9 @@ class Tensor {
   // The i-th part along the first dimension, a view; negative i counts from the end.
   // Differentiable.
   Tensor operator[](int64_t i) const;
+  // The parts along the first dimension with these indices (i64), or those where a mask (bool) is
+  // true: index(x, {indices}) of core/ops/advanced_index.h, a copy. index_put_ writes.
+  Tensor operator[](const Tensor& indices) const;
 
   // A tensor of values in row-major order, with the dtype of T: double, float, half, bfloat16,
   // int64_t, int32_t, uint8_t or bool. Without sizes it has one dimension; nested lists of equal

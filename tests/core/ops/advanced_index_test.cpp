@@ -7,6 +7,7 @@
 #include <tests/kernels/support/test_device.h>
 
 #include <cmath>
+#include <functional>
 
 #include <tests/core/autograd/autograd_testing.h>
 
@@ -55,6 +56,41 @@ TEST(AdvancedIndex, ReadsAsPyTorch) {
   EXPECT_EQ(index(counted({2, 3, 4}), {Slice{}, made({0, 1}, {2, 1}, DType::i64), ids({3, 0, 1})})
                 .sizes(),
             (Dims{2, 2, 3}));
+}
+
+TEST(AdvancedIndex, InBrackets) {
+  Tensor x = counted({3, 4}), y = counted({3});
+  EXPECT_EQ(values(x[ids({-1, 0})][1]), (Values{0, 1, 2, 3}));
+  EXPECT_EQ(x[ids({2, 2, 1})].sizes(), (Dims{3, 4}));
+  EXPECT_EQ(values(x[x > 8.0]), (Values{9, 10, 11}));
+  EXPECT_EQ(values(x[y == 1.0]), (Values{4, 5, 6, 7}));
+  EXPECT_NE(message_of([&] { x[ids({0})] = 1; }).find("index_put_"), std::string::npos);
+  EXPECT_EQ(values(x)[0], 0);
+  y.require_grad();
+  backward(sum(y[ids({1, 1, 0})]));
+  EXPECT_EQ(values(y.grad()), (Values{1, 2, 0}));
+}
+
+TEST(AdvancedIndex, OperatorsOfMasks) {
+  const Tensor a = made({0, 0, 1, 1}, {4}, DType::boolean),
+               b = made({0, 1, 0, 1}, {4}, DType::boolean);
+  EXPECT_EQ(values(a & b), (Values{0, 0, 0, 1}));
+  EXPECT_EQ(values(a | b), (Values{0, 1, 1, 1}));
+  EXPECT_EQ(values(a ^ b), (Values{0, 1, 1, 0}));
+  EXPECT_EQ(values(~a), (Values{1, 1, 0, 0}));
+  const Tensor x = counted({4});
+  EXPECT_EQ(values((x > 0.0) & (x < 3.0)), (Values{0, 1, 1, 0}));
+  for (const auto& wrong :
+       std::vector<std::function<void()>>{[&] {
+                                            a& ids({1, 2, 3, 4});
+                                          },
+                                          [&] { x | a; }, [&] { a ^ x; }, [&] { ~x; }}) {
+    EXPECT_NE(message_of(wrong).find("expected bool; logical_not, logical_and"), std::string::npos);
+  }
+  EXPECT_NE(message_of([&] {
+              a& made({1}, {1}, DType::boolean) & made({1, 1}, {2}, DType::boolean);
+            }),
+            "");
 }
 
 TEST(AdvancedIndex, WritesInPlaceThroughViews) {
