@@ -1,4 +1,5 @@
 #include <binade/core/autograd/hooks.h>
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/device/graph.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/kernels/copy/copy.h>
@@ -68,6 +69,24 @@ void move_gradient(Leaf& from, Leaf& to) {
   }
 }
 
+// The owner of variables that are in a list of their own, for as long as someone holds its arena.
+class ListOwner : public LeafOwner {
+ public:
+  explicit ListOwner(const std::shared_ptr<Arena>& arena) : arena_(arena) {}
+  bool is_over() const { return arena_.expired(); }
+
+ private:
+  void used_in(const Leaf& /*leaf*/, const void* /*module*/) override {}
+
+  std::weak_ptr<Arena> arena_;
+};
+
+// True if the leaf belongs to no module, and to no list that is in use.
+bool is_free(const Leaf& leaf) {
+  const auto* list = dynamic_cast<const ListOwner*>(leaf.owner.get());
+  return !leaf.owned || (list && list->is_over());
+}
+
 }  // namespace
 
 void hand_over_gradients(const Tensor& from, const Tensor& to) {
@@ -94,6 +113,46 @@ int64_t ParameterList::numel() const {
     count += parameter.numel();
   }
   return count;
+}
+
+ParameterList ParameterList::of_handles(const std::vector<Tensor*>& handles) {
+  std::vector<ParameterSlot> slots;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    Tensor& variable = *handles[i];
+    const auto described = [&] { return text("ParameterList::of: variable ", i); };
+    check(variable.defined() && is_floating(variable.dtype()), described(), " is ",
+          variable.defined() ? to_string(variable.dtype()) : "undefined",
+          ", expected a tensor of a floating dtype");
+    check(!variable.history() || variable.history()->leaf, described(),
+          " is computed by an op, expected a leaf; call detach() first");
+    check(!variable.history() || is_free(static_cast<const Leaf&>(*variable.history())),
+          described(),
+          " is a parameter of a module, or of another list that is in use; take those "
+          "parameters");
+    for (size_t j = 0; j < i; ++j) {
+      check(handles[j]->handle().get() != variable.handle().get(), described(), " is variable ", j,
+            " again, expected different ones");
+    }
+    slots.push_back({.name = text(i), .handles = {&variable}, .dtype = variable.dtype()});
+  }
+  for (const ParameterSlot& slot : slots) {
+    slot.handles[0]->require_grad();
+  }
+  std::shared_ptr<Arena> arena = Arena::build(slots, false);
+  const auto owner = std::make_shared<ListOwner>(arena);
+  for (const ParameterSlot& slot : slots) {
+    detail::set_owner(*slot.handles[0], owner);
+  }
+  std::vector<Parameter> parameters = arena->parameters();
+  return {std::move(arena), std::move(parameters)};
+}
+
+ParameterList ParameterList::of(std::span<Tensor> variables) {
+  std::vector<Tensor*> handles;
+  for (Tensor& variable : variables) {
+    handles.push_back(&variable);
+  }
+  return of_handles(handles);
 }
 
 std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, bool masters) {

@@ -13,7 +13,9 @@
 #pragma once
 #include <binade/core/autograd/autograd.h>
 
+#include <concepts>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -165,6 +167,15 @@ void hand_over_gradients(const Tensor& from, const Tensor& to);
 class ParameterList {
  public:
   ParameterList() = default;
+  // Variables that belong to no module, named "0", "1", ...: optim::Adam
+  // adam(ParameterList::of(z)). They must be floating leaves on one device, and differ. They become
+  // handles of a new arena with a gradient; handles that were copied from them before keep the old
+  // tensor. A parameter of a module, or of another list that is in use, is an error.
+  template <std::same_as<Tensor>... T>
+  static ParameterList of(T&... variables) {
+    return of_handles({&variables...});
+  }
+  static ParameterList of(std::span<Tensor> variables);
   ParameterList(std::shared_ptr<Arena> arena, std::vector<Parameter> parameters)
       : arena_(std::move(arena)), parameters_(std::move(parameters)) {}
 
@@ -189,6 +200,8 @@ class ParameterList {
   }
 
  private:
+  static ParameterList of_handles(const std::vector<Tensor*>& handles);
+
   std::shared_ptr<Arena> arena_;
   std::vector<Parameter> parameters_;
 };

@@ -101,6 +101,11 @@ TEST(Module, RegistrationErrors) {
   EXPECT_EQ(bad.parameters().size(), 1u);
 }
 
+TEST(Module, ItsParametersAreNoVariables) {
+  Linear linear({.in = 2, .out = 2});
+  expect_part(error_of([&] { ParameterList::of(linear.weight); }), "take those parameters");
+}
+
 TEST(Module, TiedParametersAreOne) {
   Tied tied;
   EXPECT_EQ(names_of(tied.named_parameters()),
