@@ -135,6 +135,7 @@ const char* name_of(FindingKind kind) {
   switch (kind) {
     case FindingKind::race: return "race";
     case FindingKind::missing_barrier: return "missing barrier";
+    case FindingKind::missing_fence: return "missing fence";
     case FindingKind::copy_in_flight: return "copy in flight";
     case FindingKind::uninitialised_read: return "uninitialised read";
     case FindingKind::out_of_bounds: return "out of bounds";
@@ -173,6 +174,7 @@ Severity severity_of(FindingKind kind) {
     case FindingKind::write_to_input:
     case FindingKind::undefined_math:
     case FindingKind::bad_argument: return Severity::wrong;
+    case FindingKind::missing_fence:
     case FindingKind::same_value_store:
     case FindingKind::nondeterministic: return Severity::warning;
     case FindingKind::bank_conflict:
@@ -189,6 +191,7 @@ const char* name_of(Remedy remedy) {
     case Remedy::syncwarp: return "__syncwarp()";
     case Remedy::atomic: return "an atomic operation";
     case Remedy::fence: return "__threadfence() and atomics";
+    case Remedy::fence_after: return "__threadfence() after the atomic operation";
     case Remedy::another_launch: return "a launch of its own";
     case Remedy::wait_for_copy: return "a wait for the copy";
   }

@@ -20,6 +20,7 @@ namespace binade::kernels::host {
 enum class FindingKind : uint8_t {
   race,                // two accesses without an order; one of them writes
   missing_barrier,     // the same between threads of one block, where a barrier would order them
+  missing_fence,       // a read of what an atomic says another block has published, without a fence
   copy_in_flight,      // an access to the target of cp.async before its wait
   uninitialised_read,  // memory that nothing wrote: shared memory, or an output range
   out_of_bounds,       // outside of a named range or array, or of all memory of the launch
@@ -90,6 +91,7 @@ enum class Remedy : uint8_t {
   syncwarp,        // the same; both are lanes of one warp
   atomic,          // both write: an atomic operation
   fence,           // between blocks: __threadfence(), an atomic, an atomic, __threadfence()
+  fence_after,     // the last of these four
   another_launch,  // between blocks, without atomics: only the end of the launch orders them
   wait_for_copy,   // cp.async: wait for the copy
 };

@@ -92,8 +92,11 @@ void note_read(Current& now, Cell& cell) {
       other_read.known() &&
       (self.kind == Kind::read ? self.place == other_read
                                : read_there(cell.reads[0]) || read_there(cell.reads[1]));
+  const bool unfenced =
+      self.kind == Kind::read && before.kind == Kind::write && before.block != self.block &&
+      now.d.clocks.seen_after_fence(self.thread, before.block, before.thread, before.epoch);
   report(now.x, {self, before, order, now.granule, now.granule_bytes, now.access.bytes, now.shared,
-                 updates});
+                 updates, unfenced});
 }
 
 // False if the granule is shared memory that nothing has written yet.

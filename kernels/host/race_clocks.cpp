@@ -147,6 +147,11 @@ bool Clocks::seen_in_logs(int thread, uint32_t block, int by, uint32_t epoch) co
                         threads_[static_cast<size_t>(thread)].acquired.covers(block, by, epoch));
 }
 
+bool Clocks::seen_after_fence(int thread, uint32_t block, int by, uint32_t epoch) const {
+  return any_known_ && (pending_.covers(block, by, epoch) ||
+                        threads_[static_cast<size_t>(thread)].pending.covers(block, by, epoch));
+}
+
 void Clocks::join_all() {
   if (any_fenced_) {
     Joined fenced(threads_.size());

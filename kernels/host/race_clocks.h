@@ -82,6 +82,8 @@ class Clocks {
            (any_known_ && seen_in_logs(thread, block_, by, epoch));
   }
   bool seen_in_logs(int thread, uint32_t block, int by, uint32_t epoch) const;
+  // True if only a fence by `thread` is missing: it knows of these effects from an atomic.
+  bool seen_after_fence(int thread, uint32_t block, int by, uint32_t epoch) const;
 
   void join_all();                             // __syncthreads()
   void join(const std::vector<int>& threads);  // any other barrier

@@ -33,9 +33,14 @@ Act act_of(Kind kind) {
   return Act::write;
 }
 
-Remedy remedy_of(const Conflict& c) {
+// A kernel of a user that reads without a fence of its own is as the example of CUDA's programming
+// guide (Memory Fence Functions); where the first finding ends the launch, it is a race.
+Remedy remedy_of(const Executor& x, const Conflict& c) {
   if (c.before.kind == Kind::copy_issued) {
     return Remedy::wait_for_copy;
+  }
+  if (c.unfenced && goes_on(x)) {
+    return Remedy::fence_after;
   }
   if (c.now.block != c.before.block) {
     const bool atomic = c.now.kind == Kind::atomic || c.before.kind == Kind::atomic;
@@ -51,6 +56,9 @@ FindingKind kind_of(const Conflict& c, Remedy remedy) {
   if (c.before.kind == Kind::copy_issued) {
     return FindingKind::copy_in_flight;
   }
+  if (remedy == Remedy::fence_after) {
+    return FindingKind::missing_fence;
+  }
   const bool barrier = remedy == Remedy::syncthreads || remedy == Remedy::syncwarp;
   const bool reads = c.now.kind == Kind::read || c.before.kind == Kind::read;
   return barrier && reads ? FindingKind::missing_barrier : FindingKind::race;
@@ -59,6 +67,7 @@ FindingKind kind_of(const Conflict& c, Remedy remedy) {
 const char* hint_of(Remedy remedy) {
   switch (remedy) {
     case Remedy::wait_for_copy: return ", which its thread has not waited for";
+    case Remedy::fence_after: return "; no __threadfence() stands between the atomic and the read";
     case Remedy::fence:
     case Remedy::another_launch:
       return "; only __threadfence(), an atomic, an atomic and __threadfence() order blocks";
@@ -106,7 +115,7 @@ FindingKey key_of(const Executor& x, const Conflict& c, FindingKind kind) {
 }
 
 Finding finding_of(const Executor& x, const Conflict& c, FindingKind kind) {
-  const Remedy remedy = remedy_of(c);
+  const Remedy remedy = remedy_of(x, c);
   Finding f;
   f.kind = kind;
   f.severity = severity_of(kind);
@@ -114,6 +123,9 @@ Finding finding_of(const Executor& x, const Conflict& c, FindingKind kind) {
   f.first = side_of_record(x, c.now);
   f.second = side_of_record(x, c.before);
   f.element = element_of(x, c.address, false);
+  if (f.element.array.empty()) {
+    f.element = static_element(c.address, c.bytes);
+  }
   f.bytes = c.bytes;
   f.remedy = remedy;
   f.order = c.order;
@@ -156,7 +168,7 @@ void collect(Executor& x, const Conflict& c, FindingKind kind) {
 }  // namespace
 
 void report(Executor& x, const Conflict& conflict) {
-  const FindingKind kind = kind_of(conflict, remedy_of(conflict));
+  const FindingKind kind = kind_of(conflict, remedy_of(x, conflict));
   if (!goes_on(x)) {
     end_with(x, key_of(x, conflict, kind), finding_of(x, conflict, kind));
   }
@@ -176,8 +188,9 @@ void settle_stores(Executor& x) {
   for (const Stores& two : stores) {
     const bool same = std::memcmp(two.before, two.conflict.address,
                                   std::min(two.conflict.granule, sizeof two.before)) == 0;
-    collect(x, two.conflict,
-            same ? FindingKind::same_value_store : kind_of(two.conflict, remedy_of(two.conflict)));
+    collect(
+        x, two.conflict,
+        same ? FindingKind::same_value_store : kind_of(two.conflict, remedy_of(x, two.conflict)));
   }
   stores.clear();
   has_unsettled_stores = false;

@@ -79,8 +79,12 @@ struct Conflict {
   const char* address;    // of the granule
   size_t granule, bytes;  // of the granule, and of the access
   bool shared;
-  bool updates;  // both read the old value at the same place: x[i] += ...
+  bool updates;   // both read the old value at the same place: x[i] += ...
+  bool unfenced;  // a read of what another block published, without a fence of its own
 };
+// The element of a __device__ variable, in elements of these bytes; without a name if none is
+// known.
+FoundElement static_element(const void* address, size_t element_bytes);
 // Makes the conflict a finding: ends the launch, or returns if it goes on.
 void report(Executor& x, const Conflict& conflict);
 // Stores that race are told apart from stores of the same value after they have happened.

@@ -1,10 +1,15 @@
 // The static memory of the program and its libraries: __device__ and __constant__ variables, and
-// read-only memory, such as tables of constants.
-#include <binade/kernels/host/race.h>
+// read-only memory, such as tables of constants. Variables have names if the program exports them
+// (-rdynamic).
+#include <binade/kernels/host/race_shadow.h>
 
 #if BINADE_HOST_RACE
+#include <cxxabi.h>
+#include <dlfcn.h>
 #include <link.h>
 
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 namespace binade::kernels::host::race {
@@ -48,6 +53,27 @@ const Segment* segment_of(const void* address) {
 }  // namespace
 
 bool is_static_memory(const void* address) { return segment_of(address) != nullptr; }
+
+FoundElement static_element(const void* address, size_t element_bytes) {
+  FoundElement found;
+  Dl_info info{};
+  void* entry = nullptr;
+  if (element_bytes == 0 || ::dladdr1(address, &info, &entry, RTLD_DL_SYMENT) == 0 ||
+      info.dli_sname == nullptr || entry == nullptr) {
+    return found;
+  }
+  const auto& symbol = *static_cast<const ElfW(Sym)*>(entry);
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> demangled(
+      abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
+  found.space = MemorySpace::global;
+  found.array = status == 0 ? demangled.get() : info.dli_sname;
+  found.element_bytes = element_bytes;
+  found.count = static_cast<int64_t>(symbol.st_size / element_bytes);
+  found.index = (static_cast<const char*>(address) - static_cast<const char*>(info.dli_saddr)) /
+                static_cast<int64_t>(element_bytes);
+  return found;
+}
 
 bool is_constant(const void* address) {
   const Segment* segment = segment_of(address);

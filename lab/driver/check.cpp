@@ -183,6 +183,7 @@ std::string lesson_for(const Report& report, const Case& of) {
   static const std::map<std::string, const char*, std::less<>> lessons = {
       {"race", "4, \"reductions, races and determinism\""},
       {"missing barrier", "4, \"reductions, races and determinism\""},
+      {"missing fence", "4, \"reductions, races and determinism\""},
       {"non-deterministic", "4, \"reductions, races and determinism\""},
       {"out of bounds", "1, \"threads and memory\""},
       {"bad argument", "1, \"threads and memory\""},

@@ -34,7 +34,8 @@ std::string thread_text(const FoundSide& side, bool with_block) {
 }
 
 bool is_race(const Found& f) {
-  return f.kind == "race" || f.kind == "missing barrier" || f.kind == "copy in flight";
+  return f.kind == "race" || f.kind == "missing barrier" || f.kind == "missing fence" ||
+         f.kind == "copy in flight";
 }
 
 // The message without the thread at its start and the place at its end.

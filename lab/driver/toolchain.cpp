@@ -119,7 +119,7 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
       add({"-ftrivial-auto-var-init=pattern"});
     }
   }
-  std::vector<std::string> link = {compiler, program + ".o", "-o", program};
+  std::vector<std::string> link = {compiler, program + ".o", "-rdynamic", "-o", program};
   switch (build) {
     case Build::plain: add({"-fsanitize-coverage=trace-pc"}); break;
     case Build::race:
