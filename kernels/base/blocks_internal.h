@@ -240,28 +240,18 @@ struct MapLoops {
   MapLoop<double> wide;
 };
 
-// Runs `loop` over a tile of operands y, x1 .. x<inputs>, all of storage type T.
+// Runs `loop` over blocks of a tile: they are converted, gathered or stored past the caches.
 template <class T, class C>
-void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, MapScalars<C> scalars) {
-  bool direct = kSame<T, C> && !tile.nontemporal;
-  for (int k = 0; k <= inputs; ++k) {
-    direct = direct && tile.inner[k] == static_cast<int64_t>(sizeof(T));
-  }
+BINADE_OUTLINE void map_blocks(MapLoop<C> loop, int inputs, const StridedTile& tile,
+                               MapScalars<C> scalars) {
   C y_block[kBlockSize], x_block[3][kBlockSize];
   std::byte* at[kTileOperands];
   const C* x[3] = {nullptr, nullptr, nullptr};
+  const int64_t block = tile.nontemporal ? kNontemporalBlock : kBlockSize;
   for (int64_t row = 0; row < tile.rows; ++row) {
     for (int k = 0; k <= inputs; ++k) {
       at[k] = tile.data[k] + row * tile.outer[k];
     }
-    if (direct) {
-      for (int k = 0; k < inputs; ++k) {
-        x[k] = reinterpret_cast<const C*>(at[k + 1]);
-      }
-      loop(reinterpret_cast<C*>(at[0]), x[0], x[1], x[2], tile.n, scalars);
-      continue;
-    }
-    const int64_t block = tile.nontemporal ? kNontemporalBlock : kBlockSize;
     for (int64_t i = 0; i < tile.n; i += block) {
       const int64_t n = tile.n - i < block ? tile.n - i : block;
       for (int k = 0; k < inputs; ++k) {
@@ -283,6 +273,25 @@ void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, MapScalars<C
   }
   if (tile.nontemporal) {
     nontemporal_fence();
+  }
+}
+
+// Runs `loop` over a tile of operands y, x1 .. x<inputs>, all of storage type T: over the operands'
+// own memory if it is dense and needs no conversion.
+template <class T, class C>
+void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, MapScalars<C> scalars) {
+  bool direct = kSame<T, C> && !tile.nontemporal;
+  for (int k = 0; k <= inputs; ++k) {
+    direct = direct && tile.inner[k] == static_cast<int64_t>(sizeof(T));
+  }
+  if (!direct) {
+    return map_blocks<T>(loop, inputs, tile, scalars);
+  }
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const auto at = [&](int k) {
+      return k <= inputs ? reinterpret_cast<C*>(tile.data[k] + row * tile.outer[k]) : nullptr;
+    };
+    loop(at(0), at(1), at(2), at(3), tile.n, scalars);
   }
 }
 

@@ -16,16 +16,24 @@ std::string to_string(const Dims& dims) {
 
 std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_string(dims); }
 
+namespace {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_sizes(const char* op, const Dims& sizes,
+                                                         int64_t size) {
+  fail(op, ": got sizes ", sizes, ", expected ",
+       size < 0 ? "no negative size" : "at most 2^59 elements");
+}
+}  // namespace
+
 int64_t element_count(const Dims& sizes, const char* op) {
   constexpr int64_t kLimit = int64_t(1) << 59;
   int64_t count = 1;
   bool empty = false;
   for (int64_t size : sizes) {
-    check(size >= 0, op, ": got sizes ", sizes, ", expected no negative size");
     empty |= size == 0;
-    check(size == 0 || count <= kLimit / size, op, ": got sizes ", sizes,
-          ", expected at most 2^59 elements");
-    count *= size == 0 ? 1 : size;
+    const bool wraps = __builtin_mul_overflow(count, size == 0 ? 1 : size, &count);
+    if (size < 0 || wraps || count > kLimit) [[unlikely]] {
+      refuse_sizes(op, sizes, size);
+    }
   }
   return empty ? 0 : count;
 }

@@ -14,8 +14,8 @@ enum class DType : uint8_t { f64, f32, f16, bf16, i64, i32, u8, boolean };
 inline constexpr int kDTypeCount = 8;
 
 constexpr size_t size_of(DType dtype) {
-  constexpr uint8_t kSize[kDTypeCount] = {8, 4, 2, 2, 8, 4, 1, 1};
-  return kSize[static_cast<int>(dtype)];
+  // The sizes in hexadecimal digits, f64 in the last: a shift is cheaper than a table in memory.
+  return 0x11482248u >> 4 * static_cast<int>(dtype) & 15;
 }
 
 constexpr const char* to_string(DType dtype) {

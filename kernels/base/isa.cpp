@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -86,11 +87,20 @@ Isa choose() {
   return wanted == Isa::amx_bf16 && !amx_is_permitted() ? Isa::avx512_bf16 : wanted;
 }
 
+// 0 until the first call, then 1 more than the set. A relaxed load costs less than a static object.
+constinit std::atomic<uint8_t> chosen{0};
+
+[[gnu::noinline]] Isa choose_and_keep() {
+  const Isa isa = choose();
+  chosen.store(static_cast<uint8_t>(static_cast<int>(isa) + 1), std::memory_order_relaxed);
+  return isa;
+}
+
 }  // namespace
 
 Isa isa() {
-  static const Isa chosen = choose();
-  return chosen;
+  const uint8_t kept = chosen.load(std::memory_order_relaxed);
+  return kept ? static_cast<Isa>(kept - 1) : choose_and_keep();
 }
 
 Isa narrowed(Isa widest, const char* forced) {

@@ -226,6 +226,9 @@ void parallel_for(int64_t count, int64_t grain, RangeBody body) {
   if (count <= 0) {
     return;
   }
+  if (count <= grain) {  // one part
+    return body(0, count);
+  }
   grain = std::max<int64_t>(grain, 1);
   const int limit = serial ? 1 : threads();
   const int64_t parts =

@@ -129,19 +129,15 @@ void StridedLoop::run_range(int64_t begin, int64_t end, int64_t row_blocks,
   }
 }
 
-void run_flat(StridedTile tile, int64_t numel, TileBody body) {
-  tile.rows = 1;
-  tile.n = numel;
-  if (numel <= kSerialElements) [[likely]] {
-    return body(tile);
-  }
+void run_flat_parts(const StridedTile& tile, TileBody body) {
+  const int64_t numel = tile.n;
   const bool in_place =
       tile.data[0] == tile.data[1] || tile.data[0] == tile.data[2] || tile.data[0] == tile.data[3];
-  tile.nontemporal = !in_place && numel * tile.inner[0] >= kNontemporalBytes;
   constexpr int64_t kBlock = StridedLoop::kBlock;
   parallel_for((numel + kBlock - 1) / kBlock, kSerialElements / kBlock,
                [&](int64_t begin, int64_t end) {
                  StridedTile part = tile;
+                 part.nontemporal = !in_place && numel * tile.inner[0] >= kNontemporalBytes;
                  for (int k = 0; k < kTileOperands; ++k) {
                    part.data[k] += begin * kBlock * tile.inner[k];
                  }

@@ -79,9 +79,20 @@ class StridedLoop {
   std::byte* data_[kMaxOperands];
 };
 
-// Calls body on a tile of one row of `numel` elements, or on parts of it on several threads. The
-// parts depend on the count only.
-void run_flat(StridedTile tile, int64_t numel, TileBody body);
+// Calls body on parts of a tile of one row, on several threads. The parts depend on the count only.
+void run_flat_parts(const StridedTile& tile, TileBody body);
+
+// Calls body on a tile of one row of `numel` elements, or on parts of it if it is long.
+template <class F>
+inline void run_flat(StridedTile tile, int64_t numel, const F& body) {
+  tile.rows = 1;
+  tile.n = numel;
+  if (numel <= kSerialElements) [[likely]] {
+    body(tile);
+  } else {
+    run_flat_parts(tile, body);
+  }
+}
 
 // True if all views have the same sizes and are row-major: one flat loop.
 inline bool all_flat(const View& a, const View& b) {

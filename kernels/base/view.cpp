@@ -14,7 +14,11 @@ View view_of(void* data, DType dtype, const Dims& sizes, const Dims& strides) {
 }
 
 View view_of(void* data, DType dtype, const Dims& sizes) {
-  return view_of(data, dtype, sizes, row_major_strides(sizes));
+  return {.data = static_cast<std::byte*>(data),
+          .numel = element_count(sizes),
+          .dtype = dtype,
+          .sizes = sizes,
+          .strides = row_major_strides(sizes)};
 }
 
 }  // namespace binade

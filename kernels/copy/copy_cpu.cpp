@@ -1,12 +1,20 @@
 // CPU copies, fills and accumulation. A copy between layouts with different innermost dimensions
 // (matrix transpose, NCHW to NHWC) goes through square blocks; all others through coalesced rows.
+#include <binade/kernels/base/number_internal.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/copy_isa_internal.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
+
+#include <algorithm>
+#include <cstring>
 
 namespace binade::kernels::cpu {
 namespace {
+
+// Moving a few elements takes less time than the path to the vector loops.
+constexpr int64_t kFewElements = 16;
 
 int64_t width(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
 
@@ -65,6 +73,10 @@ void copy_transposed(const StridedLoop& loop, int j, const Copy& a) {
 void copy(const Copy& a) {
   const auto body = [&](const StridedTile& tile) { convert_tile_best(a.x.dtype, a.y.dtype, tile); };
   if (all_flat(a.y, a.x)) {
+    if (a.y.numel > 0 && a.y.numel <= kFewElements && a.x.dtype == a.y.dtype) {
+      std::memmove(a.y.data, a.x.data, static_cast<size_t>(a.y.numel * width(a.y.dtype)));
+      return;
+    }
     return run_flat({{a.y.data, a.x.data}, {width(a.y.dtype), width(a.x.dtype)}, {}, 1, 0},
                     a.y.numel, body);
   }
@@ -79,26 +91,29 @@ void copy(const Copy& a) {
 }
 
 void fill(const Fill& a) {
-  double value = a.value;
-  alignas(8) std::byte converted[8];
-  const View element = view_of(converted, a.y.dtype, {});
-  copy({.x = view_of(&value, DType::f64, {}), .y = element});
-  const auto body = [&](const StridedTile& tile) { convert_tile_best(a.y.dtype, a.y.dtype, tile); };
-  if (a.y.contiguous) {
-    return run_flat({{a.y.data, converted}, {width(a.y.dtype), 0}, {}, 1, 0}, a.y.numel, body);
+  uint64_t bits = bits_of(a.y.dtype, a.value);
+  if (a.y.contiguous && a.y.numel <= kFewElements) {
+    return dispatch_width(a.y.dtype, [&]<class T>(Type<T>) {
+      std::fill_n(a.y.as<T>(), a.y.numel, static_cast<T>(bits));
+    });
   }
-  StridedLoop("fill", {&a.y, &element}).run(body);
+  const auto body = [&](const StridedTile& tile) { convert_tile_best(a.y.dtype, a.y.dtype, tile); };
+  auto* element = reinterpret_cast<std::byte*>(&bits);
+  if (a.y.contiguous) {
+    return run_flat({{a.y.data, element}, {width(a.y.dtype), 0}, {}, 1, 0}, a.y.numel, body);
+  }
+  const View number = view_of(element, a.y.dtype, {});
+  StridedLoop("fill", {&a.y, &number}).run(body);
 }
 
 void add_into(const AddInto& a) {
+  if (is_plain(a.y, a.x)) [[likely]] {
+    return binary_forward({.op = Binary::add, .a = a.y, .b = a.x, .y = a.y});
+  }
   check_arguments(a);
   const auto body = [&](const StridedTile& tile) {
     binary_forward_tile_best(Binary::add, a.y.dtype, tile);
   };
-  if (all_flat(a.y, a.x)) [[likely]] {
-    const int64_t w = width(a.y.dtype);
-    return run_flat({{a.y.data, a.y.data, a.x.data}, {w, w, w}, {}, 1, 0}, a.y.numel, body);
-  }
   StridedLoop("add_into", {&a.y, &a.y, &a.x}).run(body);
 }
 

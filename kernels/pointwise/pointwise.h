@@ -143,22 +143,26 @@ constexpr const char* to_string(Unary op) { return kUnaryName[static_cast<int>(o
 constexpr const char* to_string(Binary op) { return kBinaryName[static_cast<int>(op)]; }
 constexpr const char* to_string(Compare op) { return kCompareName[static_cast<int>(op)]; }
 
+// Columns of the lists. In a function, a table would be copied to the stack for every call.
+namespace column {
+enum Saved : bool { input, output };
+#define BINADE_SAVED(name, functor, saved, ...) saved,
+inline constexpr Saved kSaved[] = {BINADE_UNARY_OPS(BINADE_SAVED)};
+#undef BINADE_SAVED
+enum DTypes : bool { floating, any };
+#define BINADE_DTYPES(name, functor, dtypes, ...) dtypes,
+inline constexpr DTypes kDTypes[] = {BINADE_BINARY_OPS(BINADE_DTYPES)};
+#undef BINADE_DTYPES
+}  // namespace column
+
 // True if UnaryBackward::saved is the forward output y, false if it is the input x.
 constexpr bool backward_uses_output(Unary op) {
-  enum Saved : bool { input, output };
-#define BINADE_SAVED(name, functor, saved, ...) saved,
-  constexpr Saved kSaved[] = {BINADE_UNARY_OPS(BINADE_SAVED)};
-#undef BINADE_SAVED
-  return kSaved[static_cast<int>(op)] == output;
+  return column::kSaved[static_cast<int>(op)] == column::output;
 }
 
 // True if the operation takes i64, i32 and u8 too.
 constexpr bool takes_integers(Binary op) {
-  enum DTypes : bool { floating, any };
-#define BINADE_DTYPES(name, functor, dtypes, ...) dtypes,
-  constexpr DTypes kDTypes[] = {BINADE_BINARY_OPS(BINADE_DTYPES)};
-#undef BINADE_DTYPES
-  return kDTypes[static_cast<int>(op)] == any;
+  return column::kDTypes[static_cast<int>(op)] == column::any;
 }
 
 // y = f(x; alpha, beta). x and y: same sizes, same floating dtype.

@@ -46,17 +46,30 @@ bool few_elements(const BinaryForward& a) {
   }
 }
 
+[[gnu::noinline]] void binary_forward_tiles(const BinaryForward& a, bool plain) {
+  if (!plain) {
+    check_arguments(a);
+  }
+  const auto body = [&](const StridedTile& tile) {
+    binary_forward_tile_best(a.op, a.y.dtype, tile);
+  };
+  if (plain || all_flat(a.y, a.a, a.b)) {
+    return run_flat(flat_tile(a.y, a.a, a.b), a.y.numel, body);
+  }
+  StridedLoop("binary_forward", {&a.y, &a.a, &a.b}).run(body);
+}
+
 }  // namespace
 
 void unary_forward(const UnaryForward& a) {
-  check_arguments(a);
   const Unary op = simplified(a.op, a.alpha);
   const auto body = [&](const StridedTile& tile) {
     unary_forward_tile_best(op, a.y.dtype, a.alpha, a.beta, tile);
   };
-  if (a.x.contiguous && a.y.contiguous) [[likely]] {
+  if (is_plain(a.y, a.x)) [[likely]] {
     return run_flat(flat_tile(a.y, a.x, a.x), a.y.numel, body);
   }
+  check_arguments(a);
   StridedLoop("unary_forward", {&a.y, &a.x}).run(body);
 }
 
@@ -71,31 +84,26 @@ void unary_forward_slope(const UnaryForwardSlope& a) {
 }
 
 void unary_backward(const UnaryBackward& a) {
-  check_arguments(a);
   const Unary op = simplified(a.op, a.alpha);
   const auto body = [&](const StridedTile& tile) {
     unary_backward_tile_best(op, a.dx.dtype, a.alpha, a.beta, tile);
   };
-  if (a.saved.contiguous && a.dy.contiguous && a.dx.contiguous) [[likely]] {
+  if (is_plain(a.dx, a.saved, a.dy)) [[likely]] {
     return run_flat(flat_tile(a.dx, a.saved, a.dy), a.dx.numel, body);
   }
+  check_arguments(a);
   StridedLoop("unary_backward", {&a.dx, &a.saved, &a.dy}).run(body);
 }
 
 void binary_forward(const BinaryForward& a) {
-  check_arguments(a);
   const DType dtype = a.y.dtype;
-  const bool flat = all_flat(a.y, a.a, a.b);
-  if (flat && a.y.numel <= kFewElements &&
+  const bool plain = is_plain(a.y, a.a, a.b);
+  if (plain && a.y.numel <= kFewElements &&
       ((dtype == DType::f32 && few_elements<float>(a)) ||
        (dtype == DType::f64 && few_elements<double>(a)))) {
     return;
   }
-  const auto body = [&](const StridedTile& tile) { binary_forward_tile_best(a.op, dtype, tile); };
-  if (flat) [[likely]] {
-    return run_flat(flat_tile(a.y, a.a, a.b), a.y.numel, body);
-  }
-  StridedLoop("binary_forward", {&a.y, &a.a, &a.b}).run(body);
+  binary_forward_tiles(a, plain);
 }
 
 void binary_backward(const BinaryBackward& a) {

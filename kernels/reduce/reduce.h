@@ -23,11 +23,9 @@ enum class Reduce : uint8_t {
   std
 };
 
-constexpr const char* to_string(Reduce op) {
-  constexpr const char* kName[] = {"sum",   "mean",     "max",       "min", "prod", "norm1",
-                                   "norm2", "norm_inf", "logsumexp", "var", "std"};
-  return kName[static_cast<int>(op)];
-}
+inline constexpr const char* kReduceName[] = {
+    "sum", "mean", "max", "min", "prod", "norm1", "norm2", "norm_inf", "logsumexp", "var", "std"};
+constexpr const char* to_string(Reduce op) { return kReduceName[static_cast<int>(op)]; }
 
 // y has x's rank, and x's dtype or its compute dtype; dimensions of size 1 in y are reduced, the
 // others have x's size. All floating dtypes; sum, max and min every dtype, prod also i64 and i32.
