@@ -14,8 +14,6 @@
 namespace binade {
 namespace detail {
 
-constinit PackedFilter packed_filter;
-
 struct PackedBuffer {
   explicit PackedBuffer(size_t bytes)
       : bytes(bytes), data(static_cast<std::byte*>(allocate(bytes))) {}
@@ -30,7 +28,6 @@ struct PackedBuffer {
 
 namespace {
 
-using detail::packed_filter;
 using detail::PackedBuffer;
 
 // The weight that a packing was made from. It may be used through several views; the last counts.
@@ -53,14 +50,14 @@ class PackedTable {
  public:
   // Returns the packing if it is ready, else null. Then `mine` holds new memory that the caller
   // must fill, unless another thread is filling it now.
-  std::shared_ptr<PackedBuffer> find(const Storage* storage, const Source& source,
+  std::shared_ptr<PackedBuffer> find(Storage* storage, const Source& source,
                                      std::shared_ptr<PackedBuffer>& mine) {
     std::shared_ptr<PackedBuffer> old;  // released after the lock
     const std::lock_guard lock(mutex_);
     const auto [at, is_new] = entries_.try_emplace(storage);
     PackedEntry& entry = at->second;
     if (is_new) {
-      packed_filter.add(storage);
+      storage->packed.store(true, std::memory_order_relaxed);
     } else if (entry.source == source) {
       return entry.ready ? entry.buffer : nullptr;
     }
@@ -78,7 +75,7 @@ class PackedTable {
     return nullptr;
   }
 
-  void set_ready(const Storage* storage, const std::shared_ptr<PackedBuffer>& filled) {
+  void set_ready(Storage* storage, const std::shared_ptr<PackedBuffer>& filled) {
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(storage);
     if (at != entries_.end() && at->second.buffer == filled) {
@@ -86,7 +83,7 @@ class PackedTable {
     }
   }
 
-  void drop(const Storage* storage) noexcept {
+  void drop(Storage* storage) noexcept {
     std::shared_ptr<PackedBuffer> old;
     const std::lock_guard lock(mutex_);
     const auto at = entries_.find(storage);
@@ -114,9 +111,9 @@ class PackedTable {
   }
 
  private:
-  using Entries = std::unordered_map<const Storage*, PackedEntry>;
+  using Entries = std::unordered_map<Storage*, PackedEntry>;
   void erase(Entries::iterator at) {
-    packed_filter.remove(at->first);
+    at->first->packed.store(false, std::memory_order_relaxed);
     entries_.erase(at);
   }
 
@@ -142,7 +139,7 @@ std::atomic<bool>& enabled() {
 
 }  // namespace
 
-void detail::drop_packing(const Storage* storage) noexcept { packed_table().drop(storage); }
+void detail::drop_packing(Storage* storage) noexcept { packed_table().drop(storage); }
 
 // True for a parameter: a leaf or, if frozen, a range that its arena holds too.
 bool KeptPacking::is_kept(const Tensor& w) {
@@ -154,7 +151,7 @@ bool KeptPacking::is_kept(const Tensor& w) {
 const std::byte* KeptPacking::get(const kernels::PackingFormat& format,
                                   const std::function<void(std::byte*)>& fill) {
   const View& view = *weight_;
-  const Storage* storage = weight_->handle()->storage.get();
+  Storage* storage = weight_->handle()->storage.get();
   const size_t bytes = static_cast<size_t>(view.numel) * size_of(view.dtype);
   if (storage->exposed.load(std::memory_order_relaxed)) {
     detail::drop_packing(storage);

@@ -14,27 +14,7 @@ namespace binade {
 
 namespace detail {
 
-// A set of hashes of storages: a storage that is not in it has no packing; one that is in it may
-// have a packing.
-class PackedFilter {
- public:
-  bool may_hold(const Storage* storage) const {
-    return counts_[slot(storage)].load(std::memory_order_relaxed) != 0;
-  }
-  void add(const Storage* storage) { counts_[slot(storage)].fetch_add(1); }
-  void remove(const Storage* storage) { counts_[slot(storage)].fetch_sub(1); }
-
- private:
-  static constexpr size_t kSlots = 4096;
-  static size_t slot(const Storage* storage) {
-    return static_cast<size_t>(reinterpret_cast<uintptr_t>(storage) / 64 * 0x9e3779b97f4a7c15u >>
-                               52);
-  }
-  std::atomic<uint32_t> counts_[kSlots] = {};
-};
-extern PackedFilter packed_filter;
-
-void drop_packing(const Storage* storage) noexcept;
+void drop_packing(Storage* storage) noexcept;
 
 struct PackedBuffer;
 
@@ -45,12 +25,12 @@ class KeptPacking final : public kernels::WeightPacking {
   // Finds out whether packings of w may be kept: it is a parameter on the CPU, and no gradients are
   // recorded. If they are, a packing that exists is dropped.
   explicit KeptPacking(const Tensor& w) {
-    const Storage* storage = w.defined() ? w.handle()->storage.get() : nullptr;
+    Storage* storage = w.defined() ? w.handle()->storage.get() : nullptr;
     if (!storage) {
       return;
     }
     if (grad_enabled()) {
-      if (detail::packed_filter.may_hold(storage)) {
+      if (storage->packed.load(std::memory_order_relaxed)) {
         detail::drop_packing(storage);
       }
     } else if (w.numel() >= kLeastElements && is_kept(w)) {

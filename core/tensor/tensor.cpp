@@ -87,7 +87,7 @@ void detail::check_in_place(const char* op, const Tensor& t) {
 }
 
 void Storage::destroy(Storage* storage) noexcept {
-  if (detail::packed_filter.may_hold(storage)) [[unlikely]] {
+  if (storage->packed.load(std::memory_order_relaxed)) [[unlikely]] {
     detail::drop_packing(storage);
   }
   const size_t block = block_bytes(*storage);

@@ -22,6 +22,7 @@ struct Storage {
   std::atomic<uint32_t> saves{0};    // how many backward graphs hold it
   Device device;
   std::atomic<bool> exposed{false};  // data<T>() gave out a pointer that may write
+  std::atomic<bool> packed{false};   // has packings (core/tensor/packed_weights.h)
   std::byte* data = nullptr;
   size_t bytes = 0;
   Ref<Storage> parent;  // set for a range of an arena, which owns the memory
