@@ -77,7 +77,7 @@ class Edge {
 
   Edge() = default;
   explicit Edge(const Ref<Node>& to) : to_(to.get()) {
-    to_->refs.fetch_add(kOne, std::memory_order_relaxed);
+    detail::count_up(to_->refs, kOne);
   }
   Edge(Edge&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
   Edge& operator=(Edge&& other) noexcept {
@@ -94,7 +94,7 @@ class Edge {
     }
     uint64_t before = node->refs.load(std::memory_order_acquire);
     if (before != kOne) {
-      before = node->refs.fetch_sub(kOne, std::memory_order_acq_rel);
+      before = detail::count_down(node->refs, kOne);
     }
     if (before == kOne) {
       Node::destroy(node);

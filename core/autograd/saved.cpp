@@ -16,9 +16,9 @@ void Saved::hold(const Tensor& t) {
   version_ = t.version();
   counted_ = !(history_ && history_->leaf);  // parameters stay in memory anyway
   Storage& storage = *data_.handle()->storage;
-  if (counted_ && storage.saves.fetch_add(1, std::memory_order_relaxed) == 0) {
+  if (counted_ && detail::count_up(storage.saves) == 0) {
     const auto bytes = static_cast<int64_t>(storage.bytes);
-    const int64_t live = live_saved_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const int64_t live = detail::count_up(live_saved_bytes, bytes) + bytes;
     int64_t peak = peak_saved_bytes.load(std::memory_order_relaxed);
     while (live > peak &&
            !peak_saved_bytes.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
@@ -29,8 +29,8 @@ void Saved::hold(const Tensor& t) {
 void Saved::drop() noexcept {
   if (std::exchange(counted_, false)) {
     Storage& storage = *data_.handle()->storage;
-    if (storage.saves.fetch_sub(1, std::memory_order_relaxed) == 1) {
-      live_saved_bytes.fetch_sub(static_cast<int64_t>(storage.bytes), std::memory_order_relaxed);
+    if (detail::count_down(storage.saves) == 1) {
+      detail::count_down(live_saved_bytes, static_cast<int64_t>(storage.bytes));
     }
   }
   data_ = Tensor();
