@@ -14,16 +14,15 @@ PinnedTensor pinned_like(const Tensor& like) {
         ", expected a dense one on a device");
   const size_t bytes = static_cast<size_t>(from.numel) * size_of(from.dtype);
   PinnedTensor made{.memory = PinnedBuffer(from.device, bytes), .tensor = {}};
-  auto storage = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
+  Ref<TensorData> data = detail::new_data();
+  Storage& storage = *data->storage;
   // With a parent, which has no memory either, a storage does not free what it points to.
-  storage->parent = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
-  storage->data = made.memory.data();
-  storage->bytes = bytes;
-  auto data = Ref<TensorData>::adopt(new (allocate(sizeof(TensorData))) TensorData);
+  storage.parent = detail::new_data()->storage;
+  storage.data = made.memory.data();
+  storage.bytes = bytes;
   data->view = from;
-  data->view.data = storage->data;
+  data->view.data = storage.data;
   data->view.device = Device{};
-  data->storage = std::move(storage);
   made.tensor = Tensor(std::move(data));
   return made;
 }

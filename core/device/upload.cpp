@@ -17,15 +17,14 @@ Tensor upload(Uploader& uploader, const Tensor& host) {
   std::memcpy(pinned.data(), from.data, bytes);
 
   // Creates the handles first: nothing after the copy may throw.
-  auto storage = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
-  storage->device = device;
-  auto data = Ref<TensorData>::adopt(new (allocate(sizeof(TensorData))) TensorData);
-  storage->data = uploader.copy(std::move(pinned));
-  storage->bytes = bytes;
+  Ref<TensorData> data = detail::new_data();
+  Storage& storage = *data->storage;
+  storage.device = device;
+  storage.data = uploader.copy(std::move(pinned));
+  storage.bytes = bytes;
   data->view = from;
-  data->view.data = storage->data;
+  data->view.data = storage.data;
   data->view.device = device;
-  data->storage = std::move(storage);
   return Tensor(std::move(data));
 }
 

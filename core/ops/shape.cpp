@@ -5,6 +5,7 @@
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/shape.h>
 #include <binade/core/tensor/create.h>
+#include <binade/core/tensor/view_internal.h>
 #include <binade/kernels/copy/copy.h>
 
 #include <algorithm>
@@ -112,14 +113,15 @@ Tensor permute(const Tensor& x, const Dims& order) {
   check_defined("permute", x);
   check(order.size() == x.dim(), "permute: got order ", order, " for a tensor of shape ", x.sizes(),
         ", expected one entry per dimension");
-  Dims sizes = x.sizes(), strides = x.strides(), inverse = order;
-  bool seen[kMaxDims] = {};
+  const View& old = x.handle()->view;
+  Dims sizes = old.sizes, strides = old.strides, inverse = order;
+  unsigned seen = 0;  // a bit per dimension
   for (int i = 0; i < order.size(); ++i) {
-    const int from = wrap_dim("permute", order[i], x.dim());
-    check(!seen[from], "permute: got order ", order, ", expected each dimension once");
-    seen[from] = true;
-    sizes[i] = x.sizes()[from];
-    strides[i] = x.strides()[from];
+    const int from = wrap_dim("permute", order[i], order.size());
+    check(!(seen >> from & 1), "permute: got order ", order, ", expected each dimension once");
+    seen |= 1u << from;
+    sizes[i] = old.sizes[from];
+    strides[i] = old.strides[from];
     inverse[from] = i;
   }
   Tensor y = make_view(x, sizes, strides);
@@ -145,16 +147,17 @@ Tensor expand(const Tensor& x, const Dims& wanted) {
   const int lead = wanted.size() - x.dim();
   check(lead >= 0, "expand: got shape ", x.sizes(), " and sizes ", wanted,
         ", expected at least as many sizes");
+  const View& from = x.handle()->view;
   Dims sizes = wanted, strides = Dims::of(wanted.size());
   for (int i = 0; i < sizes.size(); ++i) {
-    const int64_t old = i < lead ? 1 : x.sizes()[i - lead];
-    sizes[i] = sizes[i] == -1 && i >= lead ? old : sizes[i];
-    check(sizes[i] == old || (old == 1 && sizes[i] >= 0), "expand: got shape ", x.sizes(),
-          " and sizes ", wanted, ", expected equal sizes or 1, aligned at the last dimension");
-    strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : x.strides()[i - lead];
+    const int64_t old = i < lead ? 1 : from.sizes[i - lead];
+    const int64_t size = wanted[i] == -1 && i >= lead ? old : wanted[i];
+    check(size == old || (old == 1 && size >= 0), "expand: got shape ", x.sizes(), " and sizes ",
+          wanted, ", expected equal sizes or 1, aligned at the last dimension");
+    sizes[i] = size;
+    strides[i] = i < lead || (old == 1 && size != 1) ? 0 : from.strides[i - lead];
   }
-  static_cast<void>(element_count(sizes, kOp.name));
-  Tensor y = make_view(x, sizes, strides);
+  Tensor y = detail::make_view(kOp.name, x, sizes, strides);
   // The engine sums dy down to x's sizes, as for every broadcast.
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
 }

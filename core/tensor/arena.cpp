@@ -348,8 +348,7 @@ void Arena::widen() {
     }
     // Graphs recorded before must see that the parameter has changed.
     values[i].handle()->storage->version.store(value.version() + 1, std::memory_order_relaxed);
-    value.handle()->storage = values[i].handle()->storage;
-    value.handle()->view = values[i].handle()->view;
+    detail::replace_storage(value, values[i]);
     if (value.requires_grad()) {
       auto& leaf = static_cast<Leaf&>(*value.history());
       leaf.clear();

@@ -4,8 +4,11 @@
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/packed_weights_internal.h>
 #include <binade/core/tensor/tensor.h>
+#include <binade/core/tensor/view_internal.h>
 #include <binade/kernels/copy/copy.h>
 
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace binade {
@@ -13,65 +16,87 @@ namespace {
 
 using detail::kLineBytes;
 
-// Host data of up to one cache line is in the same block, after its Storage. With AddressSanitizer
-// it has its own block, whose bounds are checked.
-constexpr size_t kStorageBytes = (sizeof(Storage) + kLineBytes - 1) / kLineBytes * kLineBytes;
+// A storage and the first tensor on it share one block, which lives as long as the storage. This is
+// safe because the tensor holds its storage, and TensorData::storage never changes while the tensor
+// is there. A view and a range have a block of their own, which lives as long as they do.
+//
+// The address tells where a tensor is: every storage's block has the place of a first tensor, even
+// if it stays unused, so no other tensor can be at that address.
+//
+// Host data of up to one cache line follows in the same block. With AddressSanitizer the data has
+// its own block, whose bounds are checked.
+constexpr size_t kHeaderBytes =
+    (sizeof(Storage) + sizeof(TensorData) + kLineBytes - 1) / kLineBytes * kLineBytes;
+static_assert(sizeof(Storage) % alignof(TensorData) == 0);
 #ifdef BINADE_PLAIN_MALLOC
 constexpr size_t kInlineBytes = 0;
 #else
 constexpr size_t kInlineBytes = kLineBytes;
 #endif
 
-size_t block_bytes(const Storage& storage) {
-  const bool inlined =
-      storage.bytes && storage.bytes <= kInlineBytes && !storage.parent && storage.device.is_cpu();
-  return inlined ? kStorageBytes + kInlineBytes : sizeof(Storage);
+// The place of the first tensor.
+TensorData* first_of(Storage* storage) {
+  return reinterpret_cast<TensorData*>(reinterpret_cast<std::byte*>(storage) + sizeof(Storage));
 }
 
-Ref<Storage> allocate_storage(size_t bytes, Device device) {
-  if (bytes && bytes <= kInlineBytes && device.is_cpu()) [[likely]] {
-    auto* block = static_cast<std::byte*>(allocate(kStorageBytes + kInlineBytes));
-    auto* storage = new (block) Storage;
-    storage->device = device;
-    storage->data = block + kStorageBytes;
-    storage->bytes = bytes;
-    return Ref<Storage>::adopt(storage);
-  }
-  auto owner = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
+bool fits_inline(size_t bytes, Device device) {
+  return bytes && bytes <= kInlineBytes && device.is_cpu();
+}
+
+[[gnu::noinline]] Storage* allocate_apart(size_t bytes, Device device) {
+  auto owner = Ref<Storage>::adopt(new (allocate(kHeaderBytes)) Storage);
   owner->device = device;
   owner->data = !bytes            ? nullptr
                 : device.is_cpu() ? static_cast<std::byte*>(allocate(bytes))
                                   : static_cast<std::byte*>(device_allocate(device, bytes));
   owner->bytes = bytes;
-  return owner;
+  return owner.leave();
 }
 
-// Allocates memory for numel elements; the caller sets sizes, strides and `contiguous`.
-Ref<TensorData> allocate_data(int64_t numel, DType dtype, Device device) {
-  auto storage = allocate_storage(static_cast<size_t>(numel) * size_of(dtype), device);
-  std::byte* memory = storage->data;
-  auto* data = new (allocate(sizeof(TensorData))) TensorData;
-  data->storage = std::move(storage);
-  data->view.data = memory;
-  data->view.numel = numel;
-  data->view.dtype = dtype;
-  data->view.device = device;
-  return Ref<TensorData>::adopt(data);
+// A storage with the count 1.
+[[gnu::always_inline]] inline Storage* allocate_storage(size_t bytes, Device device) {
+  if (!fits_inline(bytes, device)) [[unlikely]] {
+    return allocate_apart(bytes, device);
+  }
+  auto* block = static_cast<std::byte*>(allocate(kHeaderBytes + kInlineBytes));
+  auto* storage = new (block) Storage;
+  storage->device = device;
+  storage->data = block + kHeaderBytes;
+  storage->bytes = bytes;
+  return storage;
 }
 
-Ref<TensorData> share_data(const Tensor& t, Ref<Storage> storage, const Dims& sizes,
-                           const Dims& strides, int64_t offset) {
-  auto* data = new (allocate(sizeof(TensorData))) TensorData;
-  data->storage = std::move(storage);
-  const View& from = t;
-  data->view = from;
-  data->view.data =
-      from.data ? from.data + offset * static_cast<int64_t>(size_of(from.dtype)) : nullptr;
-  data->view.numel = element_count(sizes);
-  data->view.sizes = sizes;
-  data->view.strides = strides;
-  data->view.contiguous = is_row_major(sizes, strides);
-  return Ref<TensorData>::adopt(data);
+// A tensor on new memory, whose view is `like` except for the memory and the dtype. The fields are
+// copied one by one: wide loads of fields that were just written would wait for these stores.
+[[gnu::always_inline]] inline Tensor first_tensor(const View& like, DType dtype) {
+  Storage* storage =
+      allocate_storage(static_cast<size_t>(like.numel) * size_of(dtype), like.device);
+  auto* data = new (first_of(storage)) TensorData{.storage = Ref<Storage>::adopt(storage),
+                                                  .view = {.data = storage->data,
+                                                           .numel = like.numel,
+                                                           .dtype = dtype,
+                                                           .device = like.device,
+                                                           .contiguous = like.contiguous,
+                                                           .sizes = like.sizes,
+                                                           .strides = like.strides}};
+  return Tensor(Ref<TensorData>::adopt(data));
+}
+
+struct Place {
+  const Dims& sizes;
+  const Dims& strides;
+  int64_t offset;  // in elements
+};
+
+View view_at(const View& from, const Place& place, int64_t numel) {
+  return {.data = from.data ? from.data + place.offset * static_cast<int64_t>(size_of(from.dtype))
+                            : nullptr,
+          .numel = numel,
+          .dtype = from.dtype,
+          .device = from.device,
+          .contiguous = is_row_major(place.sizes, place.strides),
+          .sizes = place.sizes,
+          .strides = place.strides};
 }
 
 }  // namespace
@@ -86,71 +111,121 @@ void detail::check_in_place(const char* op, const Tensor& t) {
         "form");
 }
 
-void Storage::destroy(Storage* storage) noexcept {
-  if (storage->packed.load(std::memory_order_relaxed)) [[unlikely]] {
+Ref<TensorData> detail::new_data() {
+  auto storage = Ref<Storage>::adopt(new (allocate(kHeaderBytes)) Storage);
+  TensorData* place = first_of(storage.get());
+  return Ref<TensorData>::adopt(new (place) TensorData{.storage = std::move(storage), .view = {}});
+}
+
+void detail::replace_storage(const Tensor& t, const Tensor& by) {
+  TensorData& data = *t.handle();
+  check(&data != first_of(data.storage.get()),
+        "replace_storage: got the first tensor on its storage, whose block holds it; expected a "
+        "range or a view");
+  Ref<Storage> storage = by.handle()->storage;
+  std::destroy_at(&data.storage);
+  std::construct_at(&data.storage, std::move(storage));
+  data.view = by.view();
+}
+
+namespace {
+
+[[gnu::noinline]] void destroy_apart(Storage* storage) noexcept {
+  if (storage->packed.load(std::memory_order_relaxed)) {
     detail::drop_packing(storage);
   }
-  const size_t block = block_bytes(*storage);
-  if (block == sizeof(Storage) && storage->bytes && !storage->parent) {
+  const bool inlined = !storage->parent && fits_inline(storage->bytes, storage->device);
+  if (!inlined && storage->bytes && !storage->parent) {
     storage->device.is_cpu() ? release(storage->data, storage->bytes)
                              : device_release(storage->device, storage->data, storage->bytes);
   }
   storage->~Storage();
-  release(storage, block);
+  release(storage, inlined ? kHeaderBytes + kInlineBytes : kHeaderBytes);
 }
 
+// The common case in a few instructions: data in the same block, and no packing.
+inline void destroy_storage(Storage* storage) noexcept {
+  if (storage->parent || storage->packed.load(std::memory_order_relaxed) ||
+      !fits_inline(storage->bytes, storage->device)) [[unlikely]] {
+    return destroy_apart(storage);
+  }
+  storage->~Storage();
+  release(storage, kHeaderBytes + kInlineBytes);
+}
+
+}  // namespace
+
+void Storage::destroy(Storage* storage) noexcept { destroy_storage(storage); }
+
 void TensorData::destroy(TensorData* data) noexcept {
-  data->~TensorData();
-  release(data, sizeof(TensorData));
+  Storage* storage = data->storage.get();                 // its count passes on to this function
+  static_assert(std::is_trivially_destructible_v<View>);  // nothing else needs a destructor
+  if (data != first_of(storage)) {
+    release(data, sizeof(TensorData));
+  }
+  if (Ref<Storage>::drop_one(storage)) {
+    destroy_storage(storage);
+  }
 }
 
 Tensor empty(const Dims& sizes, DType dtype, Device device) {
-  Ref<TensorData> data = allocate_data(element_count(sizes, "empty"), dtype, device);
-  data->view.sizes = sizes;
-  data->view.strides = row_major_strides(sizes);
-  return Tensor(std::move(data));
+  return first_tensor({.numel = element_count(sizes, "empty"),
+                       .device = device,
+                       .sizes = sizes,
+                       .strides = row_major_strides(sizes)},
+                      dtype);
 }
 
 Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
   check(sizes.size() == strides.size() && is_dense(sizes, strides), "empty_strided: got sizes ",
         sizes, " with strides ", strides, ", expected strides of a dense tensor");
-  Ref<TensorData> data = allocate_data(element_count(sizes, "empty_strided"), dtype, device);
-  data->view.sizes = sizes;
-  data->view.strides = strides;
-  data->view.contiguous = is_row_major(sizes, strides);
-  return Tensor(std::move(data));
+  return first_tensor({.numel = element_count(sizes, "empty_strided"),
+                       .device = device,
+                       .contiguous = is_row_major(sizes, strides),
+                       .sizes = sizes,
+                       .strides = strides},
+                      dtype);
 }
+
+namespace {
+[[gnu::noinline]] Tensor like_strided(const View& from, DType dtype) {
+  return is_dense(from.sizes, from.strides) ? first_tensor(from, dtype)
+                                            : empty(from.sizes, dtype, from.device);
+}
+}  // namespace
 
 Tensor empty_like(const Tensor& t, DType dtype) {
   check(t.defined(), "empty_like: got an undefined tensor, expected one with values");
-  const View& from = t;
-  if (!from.contiguous && !is_dense(from.sizes, from.strides)) {
-    return empty(from.sizes, dtype, from.device);
-  }
-  auto storage = allocate_storage(static_cast<size_t>(from.numel) * size_of(dtype), from.device);
-  std::byte* memory = storage->data;
-  auto* data =
-      new (allocate(sizeof(TensorData))) TensorData{.storage = std::move(storage), .view = from};
-  data->view.data = memory;
-  data->view.dtype = dtype;
-  return Tensor(Ref<TensorData>::adopt(data));
+  const View& from = t.handle()->view;
+  return from.contiguous ? first_tensor(from, dtype) : like_strided(from, dtype);
 }
 
 Tensor empty_like(const Tensor& t) { return empty_like(t, t.view().dtype); }
 
+Tensor detail::make_view(const char* op, const Tensor& t, const Dims& sizes, const Dims& strides,
+                         int64_t offset) {
+  const TensorData& from = *t.handle();
+  const int64_t numel = element_count(sizes, op);
+  auto* data = new (allocate(sizeof(TensorData))) TensorData{
+      .storage = from.storage, .view = view_at(from.view, {sizes, strides, offset}, numel)};
+  return Tensor(Ref<TensorData>::adopt(data));
+}
+
 Tensor make_view(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset) {
-  return Tensor(share_data(t, t.handle()->storage, sizes, strides, offset));
+  return detail::make_view("tensor", t, sizes, strides, offset);
 }
 
 Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset) {
-  Ref<TensorData> data = share_data(t, {}, sizes, strides, offset);
-  auto* storage = new (allocate(sizeof(Storage))) Storage;
-  storage->parent = t.handle()->storage;
-  storage->device = t.device();
+  const TensorData& from = *t.handle();
+  const int64_t numel = element_count(sizes);
+  auto storage = Ref<Storage>::adopt(new (allocate(kHeaderBytes)) Storage);
+  storage->parent = from.storage;
+  auto* data = new (allocate(sizeof(TensorData)))
+      TensorData{.storage = storage, .view = view_at(from.view, {sizes, strides, offset}, numel)};
+  storage->device = data->view.device;
   storage->data = data->view.data;
-  storage->bytes = static_cast<size_t>(data->view.numel) * size_of(t.dtype());
-  data->storage = Ref<Storage>::adopt(storage);
-  return Tensor(std::move(data));
+  storage->bytes = static_cast<size_t>(numel) * size_of(data->view.dtype);
+  return Tensor(Ref<TensorData>::adopt(data));
 }
 
 void Tensor::undefined(const char* call) {
@@ -187,9 +262,10 @@ void Tensor::check_dtype(DType wanted) const {
 }
 
 double Tensor::item(SourceLine where) const {
-  check(defined() && numel() == 1, "item: got ",
-        defined() ? to_string(sizes()) : "an undefined tensor",
-        ", expected a tensor with one element; at(i) reads one of several, to_vector() all");
+  if (!defined() || numel() != 1) [[unlikely]] {
+    fail("item: got ", defined() ? to_string(sizes()) : "an undefined tensor",
+         ", expected a tensor with one element; at(i) reads one of several, to_vector() all");
+  }
   return element(0, "item", where);
 }
 

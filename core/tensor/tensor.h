@@ -37,10 +37,22 @@ struct Storage {
 struct TensorData {
   std::atomic<uint32_t> refs{1};
   std::atomic<uint8_t> untracked{0};  // bits of detail::Untracked (core/autograd/autograd.h)
-  Ref<Storage> storage;
+  // Constant because the first tensor on a storage is in the storage's block: with another storage
+  // here, the block could be freed under the tensor. See detail::replace_storage().
+  const Ref<Storage> storage;
   View view;
   static void destroy(TensorData* data) noexcept;
 };
+
+class Tensor;
+
+namespace detail {
+// A storage without memory and the first tensor on it, which has no view yet.
+Ref<TensorData> new_data();
+// Gives t, a range or a view, the storage and the view of `by`; every handle of t sees it. An error
+// for the first tensor on its storage.
+void replace_storage(const Tensor& t, const Tensor& by);
+}  // namespace detail
 
 class Tensor {
  public:

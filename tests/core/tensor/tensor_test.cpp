@@ -136,6 +136,20 @@ TEST(Clone, OwnsItsMemory) {
   EXPECT_EQ(values(w.grad()), (std::vector<double>{3, -5}));
 }
 
+TEST(Empty, SizesWithoutACountAreErrors) {
+  constexpr int64_t kLarge = int64_t(1) << 40;
+  EXPECT_HAS(error_of([] {
+               empty({kLarge, kLarge});
+             }),
+             "empty: got sizes [1099511627776, 1099511627776], expected at most 2^59 elements");
+  EXPECT_HAS(error_of([] { empty({kLarge, kLarge, 0}); }), "expected at most 2^59 elements");
+  EXPECT_HAS(error_of([] {
+               empty({2, -1});
+             }),
+             "empty: got sizes [2, -1], expected no negative size");
+  EXPECT_EQ(empty({3, 0}).numel(), 0);
+}
+
 // In-place arithmetic ------------------------------------------------------------------------
 
 TEST(InPlace, WritesTheMemoryThatOthersShare) {
