@@ -102,9 +102,12 @@ void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
 
 void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   Node& node = *edge;
-  check(gradient.dtype() == node.dtype, "backward: the gradient of ", node.name(), " has dtype ",
-        gradient.dtype(), ", expected ", node.dtype);
-  if (!(gradient.sizes() == node.sizes)) [[unlikely]] {
+  const View& values = gradient.view();
+  if (values.dtype != node.dtype) [[unlikely]] {
+    fail("backward: the gradient of ", node.name(), " has dtype ", values.dtype, ", expected ",
+         node.dtype);
+  }
+  if (!(values.sizes == node.sizes)) [[unlikely]] {
     gradient =
         sum_to(gradient, node.sizes, node.leaf ? static_cast<Leaf&>(node).destination() : Tensor());
   }
@@ -114,9 +117,11 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   }
   Tensor& into = node.grad;
   if (!into.defined()) {
-    check(!node.released, "backward: the graph of ", node.name(),
-          " was freed by an earlier backward, expected one that exists; run the forward again, or "
-          "pass {.retain_graph = true} to the first backward");
+    if (node.released) [[unlikely]] {
+      fail("backward: the graph of ", node.name(),
+           " was freed by an earlier backward, expected one that exists; run the forward again, "
+           "or pass {.retain_graph = true} to the first backward");
+    }
     into = std::move(gradient);
     push(edge);
     return;
@@ -178,7 +183,9 @@ bool BackwardRun::arrive(Node& node, Tensor& dy) {
 }
 
 void BackwardRun::step() {
-  std::pop_heap(heap_.begin(), heap_.end());
+  if (heap_.size() > 1) {
+    std::pop_heap(heap_.begin(), heap_.end());
+  }
   Edge node = std::move(heap_.back().node);
   heap_.pop_back();
   current_ = node.get();
@@ -187,10 +194,11 @@ void BackwardRun::step() {
     node->run = 0;
     return;
   }
-  check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
-        node->name(),
-        " is not implemented, expected ops whose backward is made of ops; leave out "
-        "create_graph, or write the formula with other ops");
+  if (options_.create_graph && !node->part && !node->op->twice) [[unlikely]] {
+    fail("backward: double backward of ", node->name(),
+         " is not implemented, expected ops whose backward is made of ops; leave out "
+         "create_graph, or write the formula with other ops");
+  }
   try {
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_upstream({*node, options_, dy, nullptr, &dy});
@@ -262,9 +270,11 @@ void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& opt
 }
 
 void backward(const Tensor& root, const BackwardOptions& options) {
-  check(root.defined() && root.numel() == 1, "backward: got shape ",
-        root.defined() ? to_string(root.sizes()) : "of an undefined tensor",
-        ", expected one element or an explicit upstream gradient; reduce it with mean() or sum()");
+  if (!root.defined() || root.numel() != 1) [[unlikely]] {
+    fail("backward: got shape ",
+         root.defined() ? to_string(root.sizes()) : "of an undefined tensor",
+         ", expected one element or an explicit upstream gradient; reduce it with mean() or sum()");
+  }
   backward(root, full(root.sizes(), options.scale, root.dtype(), root.device()), options);
 }
 
@@ -309,7 +319,7 @@ void begin_node(Node& node, const Input* inputs, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (const Ref<Node>& from = inputs[i].tensor.history()) {
       note_use(*from);
-      node.edges[i] = Edge(from);
+      new (&node.edges[i]) Edge(from);  // the edge is empty: there is nothing to drop
       sequence = std::max(sequence, from->sequence);
     }
   }

@@ -81,10 +81,16 @@ class Saved {
   Saved& operator=(Saved&& other) noexcept;
   ~Saved() { drop(); }
   void hold(const Tensor& t);  // REQUIRES: holds nothing
-  void drop() noexcept;
+  void drop() noexcept {
+    if (data_.defined()) {
+      drop_held();
+    }
+  }
   const Tensor& get(const Node& node) const;
 
  private:
+  void drop_held() noexcept;
+
   Tensor data_;
   const Node* history_ = nullptr;  // compared with the edges of the running node, never followed
   uint32_t version_ = 0;
@@ -153,7 +159,7 @@ struct ToSave {  // null: not wanted
 template <class F, size_t kInputs, size_t kSaved>
 class OpNode final : public Node {
  public:
-  OpNode(const Op* op, const Tensor& y, const std::array<ToSave, kSaved>& keep, F f)
+  OpNode(const Op* op, const Tensor& y, const std::array<ToSave, kSaved>& keep, const F& f)
       : Node(op, y), fn_(f) {
     edges = inputs_;
     edge_count = kInputs;
@@ -212,25 +218,35 @@ enum Untracked : uint8_t {
   kFrozen = 8,      // computed from a frozen parameter (nn/module.h)
   kPlainOp = 16,    // computed by an op that has no gradient
 };
+// What a tensor keeps of them: its bits in the low byte, and in the high byte those that a result
+// without history takes over from it.
+constexpr uint16_t untracked_word(uint8_t bits) {
+  const bool detached = (bits & (kHasHistory | kFrozen)) == kHasHistory;
+  return static_cast<uint16_t>(bits | ((bits & ~kHasHistory) | (detached ? kDetached : 0)) << 8);
+}
 inline uint8_t untracked_bits(const Tensor& t) {
-  return t.handle()->untracked.load(std::memory_order_relaxed);
+  return static_cast<uint8_t>(t.handle()->untracked.load(std::memory_order_relaxed));
+}
+inline void set_untracked_word(const Tensor& t, uint16_t word) {
+  if (t.handle()->untracked.load(std::memory_order_relaxed) != word) {
+    t.handle()->untracked.store(word, std::memory_order_relaxed);
+  }
 }
 inline void set_untracked_bits(const Tensor& t, uint8_t bits) {
-  if (untracked_bits(t) != bits) {
-    t.handle()->untracked.store(bits, std::memory_order_relaxed);
-  }
+  set_untracked_word(t, untracked_word(bits));
 }
 // The bits that a result without history takes over from an input.
 inline uint8_t untracked_from(const Tensor& input, uint8_t with_history) {
   if (!input.defined()) {
     return 0;
   }
-  if (input.requires_grad()) {
-    return with_history;
-  }
-  const uint8_t bits = untracked_bits(input);
-  const bool detached = (bits & (kHasHistory | kFrozen)) == kHasHistory;
-  return static_cast<uint8_t>((bits & ~kHasHistory) | (detached ? kDetached : 0));
+  return input.requires_grad()
+             ? with_history
+             : static_cast<uint8_t>(input.handle()->untracked.load(std::memory_order_relaxed) >> 8);
+}
+// Marks a result without history. REQUIRES: bits come from untracked_from().
+inline void set_untracked_result(const Tensor& y, uint8_t bits) {
+  set_untracked_word(y, static_cast<uint16_t>(bits * 0x101));  // untracked_word(bits)
 }
 // For error messages: why a tensor has no history.
 std::string why_untracked(const Tensor& t);
@@ -243,7 +259,7 @@ void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor
 
 template <size_t kInputs, size_t kSaved, class F>
 Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
-              const std::array<ToSave, kSaved>& keep, F backward) {
+              const std::array<ToSave, kSaved>& keep, const F& backward) {
   static_assert(std::is_trivially_copyable_v<F>,
                 "a backward captures plain values only: list the tensors it needs in save()");
   if (!y.defined()) [[unlikely]] {
@@ -257,11 +273,11 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
     wanted |= input.tensor.requires_grad();
   }
   if (!wanted || !thread_state.grad_enabled) {
-    uint8_t bits = 0;
+    uint8_t bits = wanted ? kUnderGuard : 0;
     for (const Input& input : inputs) {
-      bits |= untracked_from(input.tensor, kUnderGuard);
+      bits |= untracked_from(input.tensor, 0);
     }
-    set_untracked_bits(y, bits);
+    set_untracked_result(y, bits);
     return std::move(y);
   }
   set_untracked_bits(y, kHasHistory);

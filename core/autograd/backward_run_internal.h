@@ -68,15 +68,23 @@ class BackwardRun {
 
  private:
   struct Entry {
-    uint64_t sequence;
+    uint64_t sequence = 0;
     Edge node;
     bool operator<(const Entry& other) const { return sequence < other.sequence; }
   };
 
   void push(Edge& edge) {
+    Entry& entry = heap_.emplace_back();
+    entry.sequence = edge->sequence;
     edge->run = id_;
-    heap_.push_back({edge->sequence, retain_ ? Edge(edge.handle()) : std::move(edge)});
-    std::push_heap(heap_.begin(), heap_.end());
+    if (retain_) {
+      entry.node = Edge(edge.handle());
+    } else {
+      std::swap(entry.node, edge);
+    }
+    if (heap_.size() > 1) {
+      std::push_heap(heap_.begin(), heap_.end());
+    }
   }
   void deliver_to_leaf(Edge& edge, Tensor gradient);
   void deliver_all(Node& node, Grads& gradients);

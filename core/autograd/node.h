@@ -26,13 +26,15 @@ class Grads {
   requires(sizeof...(T) <= kInline && (std::is_convertible_v<T&&, Tensor> && ...))
       Grads(T&&... gradients)
       : few_{Tensor(std::forward<T>(gradients))...} {}  // NOLINT
-  explicit Grads(std::vector<Tensor> gradients) : many_(std::move(gradients)) {}
+  explicit Grads(std::vector<Tensor> gradients)
+      : many_(gradients.empty() ? nullptr
+                                : std::make_unique<std::vector<Tensor>>(std::move(gradients))) {}
 
-  Tensor& operator[](int i) { return many_.empty() ? few_[i] : many_[static_cast<size_t>(i)]; }
+  Tensor& operator[](int i) { return many_ ? (*many_)[static_cast<size_t>(i)] : few_[i]; }
 
  private:
   Tensor few_[kInline];
-  std::vector<Tensor> many_;
+  std::unique_ptr<std::vector<Tensor>> many_;  // a pointer, because few ops need it
 };
 
 class Node {
@@ -76,9 +78,7 @@ class Edge {
   static constexpr uint64_t kOne = uint64_t(1) << 32;
 
   Edge() = default;
-  explicit Edge(const Ref<Node>& to) : to_(to.get()) {
-    detail::count_up(to_->refs, kOne);
-  }
+  explicit Edge(const Ref<Node>& to) : to_(to.get()) { detail::count_up(to_->refs, kOne); }
   Edge(Edge&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
   Edge& operator=(Edge&& other) noexcept {
     std::swap(to_, other.to_);

@@ -44,7 +44,7 @@ struct Op {
   // Records the op and returns its result; y is moved from, so a result is recorded once.
   template <size_t kInputs, size_t kSaved, class F>
   Tensor record(const detail::Input (&inputs)[kInputs], Tensor& y,
-                const std::array<detail::ToSave, kSaved>& keep, F backward) const {
+                const std::array<detail::ToSave, kSaved>& keep, const F& backward) const {
     return detail::record(this, inputs, y, keep, backward);
   }
   // A result that has no gradient.
@@ -60,7 +60,7 @@ struct Op {
     for (const detail::Input& input : inputs) {
       bits |= detail::untracked_from(input.tensor, detail::kPlainOp);
     }
-    detail::set_untracked_bits(y, bits);
+    detail::set_untracked_result(y, bits);
     return std::move(y);
   }
   void record_many(std::span<const Tensor> inputs, std::span<Tensor> outputs,
@@ -81,10 +81,34 @@ inline void begin_op(const Op& op) {
 void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
 // Casts the inputs to one dtype if a policy acts: to the widest dtype among them.
 std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs);
-void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
-                  size_t count);
+
+// Holds what an op's inputs were cast to. Most ops cast nothing, so each cast has its own memory.
+class Casts {
+ public:
+  Casts() = default;
+  Casts(Casts&& other) noexcept : last_(std::exchange(other.last_, nullptr)) {}
+  Casts& operator=(Casts&& other) noexcept {
+    std::swap(last_, other.last_);
+    return *this;
+  }
+  ~Casts() {
+    if (last_) [[unlikely]] {
+      release(last_);
+    }
+  }
+  // Returns the address of the cast, which is valid as long as this object.
+  const Tensor* keep(Tensor cast);
+
+ private:
+  struct Cast;
+  static void release(Cast* last) noexcept;
+  Cast* last_ = nullptr;
+};
+
+void enter_policy(const Op& op, const PrecisionScope& scope, std::span<const Tensor*> inputs,
+                  Casts& casts);
 // Converts the inputs to one dtype by the rule of type promotion.
-void promote(const Op& op, const Tensor** inputs, Tensor* casts, size_t count);
+void promote(const Op& op, std::span<const Tensor*> inputs, Casts& casts);
 }  // namespace detail
 
 template <size_t N>
@@ -94,10 +118,12 @@ class Entered {
   explicit Entered(const Op& op, const T&... inputs) : at_{&inputs...} {
     detail::begin_op(op);
     if constexpr (kernels::kWithCuda && N > 1) {
-      detail::check_devices(op, at_, N);
+      detail::check_devices(op, at_.data(), N);
     }
     if (const PrecisionScope* scope = detail::thread_state.precision) [[unlikely]] {
-      detail::enter_policy(op, *scope, at_, casts_, N);
+      cast([&](auto inputs, detail::Casts& casts) {
+        detail::enter_policy(op, *scope, inputs, casts);
+      });
     }
   }
   template <size_t kFirst, class... T>
@@ -108,7 +134,9 @@ class Entered {
       equal = equal && at_[i]->defined() && at_[i]->dtype() == at_[kFirst]->dtype();
     }
     if (!equal) [[unlikely]] {
-      detail::promote(op, at_ + kFirst, casts_ + kFirst, N - kFirst);
+      cast([&](auto inputs, detail::Casts& casts) {
+        detail::promote(op, inputs.subspan(kFirst), casts);
+      });
     }
   }
   Entered(const Entered&) = delete;
@@ -119,8 +147,18 @@ class Entered {
   }
 
  private:
-  const Tensor* at_[N];
-  Tensor casts_[N];
+  // Works on copies: if no function gets the address of the members, they can be in registers.
+  template <class F>
+  void cast(F change) {
+    std::array<const Tensor*, N> at = at_;
+    detail::Casts casts = std::move(casts_);
+    change(std::span<const Tensor*>(at), casts);
+    at_ = at;
+    casts_ = std::move(casts);
+  }
+
+  std::array<const Tensor*, N> at_;
+  detail::Casts casts_;
 };
 
 template <class... T>

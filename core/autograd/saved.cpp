@@ -26,14 +26,14 @@ void Saved::hold(const Tensor& t) {
   }
 }
 
-void Saved::drop() noexcept {
+void Saved::drop_held() noexcept {
   if (std::exchange(counted_, false)) {
     Storage& storage = *data_.handle()->storage;
     if (detail::count_down(storage.saves) == 1) {
       detail::count_down(live_saved_bytes, static_cast<int64_t>(storage.bytes));
     }
   }
-  data_ = Tensor();
+  const Tensor gone = std::move(data_);
 }
 
 Saved& Saved::operator=(Saved&& other) noexcept {

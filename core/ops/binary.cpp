@@ -15,24 +15,31 @@ using kernels::Binary;
 using kernels::Compare;
 using BinaryOp = Tensor (*)(const Tensor&, const Tensor&);
 
-// Memory for the result: the strides of the first input that has its sizes, else row-major.
-Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
-  if (a.view().sizes == b.view().sizes) [[likely]] {
-    return empty_like(a, dtype);
-  }
+[[gnu::noinline]] Tensor broadcast_result(const char* op, const Tensor& a, const Tensor& b,
+                                          DType dtype) {
   const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
   return a.sizes() == sizes   ? empty_like(a, dtype)
          : b.sizes() == sizes ? empty_like(b, dtype)
                               : empty(sizes, dtype, a.device());
 }
 
-Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
-  const DType dtype = a.view().dtype;
+// Memory for the result: the strides of the first input that has its sizes, else row-major.
+inline Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.handle()->view.sizes == b.handle()->view.sizes) [[likely]] {
+    return empty_like(a, dtype);
+  }
+  return broadcast_result(op, a, b, dtype);
+}
+
+[[gnu::always_inline]] inline Tensor forward(const Op& op, Binary f, const Tensor& a,
+                                             const Tensor& b) {
+  const DType dtype = a.handle()->view.dtype;
   const bool any = kernels::takes_integers(f);
   check(is_floating(dtype) || (any && dtype != DType::boolean), op.name, ": got dtype ", dtype,
         ", expected a floating dtype", any ? ", i64, i32 or u8" : "", "; convert with to()");
   Tensor y = result_of(op.name, a, b, dtype);
-  kernels::binary_forward({.op = f, .a = a, .b = b, .y = y});
+  kernels::binary_forward(
+      {.op = f, .a = a.handle()->view, .b = b.handle()->view, .y = y.handle()->view});
   return y;
 }
 

@@ -137,9 +137,28 @@ void check_devices(const Op& op, const Tensor* const* inputs, size_t count) {
   }
 }
 
-void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
-                  size_t count) {
-  const DType widest = widest_dtype(inputs, count);
+struct Casts::Cast {
+  Tensor value;
+  Cast* before;
+};
+
+const Tensor* Casts::keep(Tensor cast) {
+  last_ = new (allocate(sizeof(Cast))) Cast{std::move(cast), last_};
+  return &last_->value;
+}
+
+void Casts::release(Cast* last) noexcept {
+  while (last) {
+    Cast* before = last->before;
+    last->~Cast();
+    binade::release(std::exchange(last, before), sizeof(Cast));
+  }
+}
+
+void enter_policy(const Op& op, const PrecisionScope& scope, std::span<const Tensor*> inputs,
+                  Casts& casts) {
+  const size_t count = inputs.size();
+  const DType widest = widest_dtype(inputs.data(), count);
   const Decision decision =
       decide(op.name, op.op_class, thread_state.label, scope.precision, widest, widest != kNoDType);
   constexpr size_t kMost = 16;
@@ -151,8 +170,7 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
     given[i] = inputs[i];
     if (decision.casts && input.defined() && is_floating(input.dtype()) &&
         input.dtype() != DType::f64 && input.dtype() != decision.dtype) {
-      casts[i] = policy_cast(scope, input, decision.dtype, done[i]);
-      inputs[i] = &casts[i];
+      inputs[i] = casts.keep(policy_cast(scope, input, decision.dtype, done[i]));
     }
   }
   if (thread_state.observers) [[unlikely]] {
@@ -166,8 +184,7 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
     for (size_t i = 0; i < count; ++i) {
       Tensor rounded = formats.rounded_input({op, call, i}, *given[i], *inputs[i]);
       if (rounded.defined()) {
-        casts[i] = std::move(rounded);
-        inputs[i] = &casts[i];
+        inputs[i] = casts.keep(std::move(rounded));
       }
     }
   }

@@ -36,7 +36,7 @@ struct Storage {
 
 struct TensorData {
   std::atomic<uint32_t> refs{1};
-  std::atomic<uint8_t> untracked{0};  // bits of detail::Untracked (core/autograd/autograd.h)
+  std::atomic<uint16_t> untracked{0};  // detail::untracked_word() (core/autograd/autograd.h)
   // Constant because the first tensor on a storage is in the storage's block: with another storage
   // here, the block could be freed under the tensor. See detail::replace_storage().
   const Ref<Storage> storage;

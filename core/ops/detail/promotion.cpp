@@ -31,18 +31,17 @@ WithNumber with_number(const char* op, const Tensor& x, double value) {
 }
 
 // Converts the inputs to one dtype (core/autograd/op.h).
-void promote(const Op& op, const Tensor** inputs, Tensor* casts, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    check_defined(op.name, *inputs[i]);
+void promote(const Op& op, std::span<const Tensor*> inputs, Casts& casts) {
+  for (const Tensor* input : inputs) {
+    check_defined(op.name, *input);
   }
   DType dtype = inputs[0]->dtype();
-  for (size_t i = 1; i < count; ++i) {
-    dtype = promoted_dtype(op.name, dtype, inputs[i]->dtype());
+  for (const Tensor* input : inputs.subspan(1)) {
+    dtype = promoted_dtype(op.name, dtype, input->dtype());
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (inputs[i]->dtype() != dtype) {
-      casts[i] = cast(*inputs[i], dtype);
-      inputs[i] = &casts[i];
+  for (const Tensor*& input : inputs) {
+    if (input->dtype() != dtype) {
+      input = casts.keep(cast(*input, dtype));
     }
   }
 }
