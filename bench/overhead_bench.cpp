@@ -4,6 +4,10 @@
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
+#include <binade/nn/models.h>
+#include <binade/optim/sgd.h>
+
+#include <vector>
 
 namespace binade {
 namespace {
@@ -32,6 +36,33 @@ void add_without_gradient(benchmark::State& state) {
 }
 BENCHMARK(add_without_gradient);
 
+void broadcast_without_gradient(benchmark::State& state) {
+  const Tensor a = full({1, 1}, 1), b = full({1}, 2);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(a + b);
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(broadcast_without_gradient);
+
+void relu_without_gradient(benchmark::State& state) {
+  const Tensor a = full({1}, 1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(relu(a));
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(relu_without_gradient);
+
+void sum_without_gradient(benchmark::State& state) {
+  const Tensor a = full({1}, 1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(sum(a));
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(sum_without_gradient);
+
 void add_recorded(benchmark::State& state) {
   const Tensor a = full({1}, 1).require_grad(), b = full({1}, 2);
   for (auto _ : state) {
@@ -49,6 +80,15 @@ void mul_recorded(benchmark::State& state) {  // saves both inputs
   set_per_op(state, 1);
 }
 BENCHMARK(mul_recorded);
+
+void relu_recorded(benchmark::State& state) {  // saves its result
+  const Tensor a = full({1}, 1).require_grad();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(relu(a));
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(relu_recorded);
 
 void view_recorded(benchmark::State& state) {
   const Tensor a = full({1, 1}, 1).require_grad();
@@ -104,6 +144,22 @@ void deep_destruction(benchmark::State& state) {
   set_per_op(state, length);
 }
 BENCHMARK(deep_destruction)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+// A step with one sample: forward, loss, backward, update. Times are per layer.
+void mlp_step(benchmark::State& state) {
+  constexpr int64_t kLayers = 10, kWidth = 64;
+  nn::MLP model(
+      {.in = kWidth, .hidden = std::vector<int64_t>(kLayers - 1, kWidth), .classes = kWidth});
+  optim::SGD sgd(model.parameters(), {.lr = 1e-3});
+  const Tensor x = randn({1, kWidth}), target = randn({1, kWidth});
+  for (auto _ : state) {
+    sgd.zero_grad();
+    mse_loss(model(x), target).backward();
+    static_cast<void>(sgd.step());
+  }
+  set_per_op(state, kLayers);
+}
+BENCHMARK(mlp_step);
 
 }  // namespace
 }  // namespace binade
