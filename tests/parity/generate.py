@@ -151,6 +151,7 @@ REFERENCE |= {
     "cholesky": lambda a, upper: torch.linalg.cholesky(a, upper=upper),
     "qr": lambda a, mode: dict(zip(("q", "r"), torch.linalg.qr(a, mode))),
     "lstsq": lambda a, b: torch.linalg.lstsq(a, b).solution,
+    "pinv": lambda a, rcond: torch.linalg.pinv(a, rtol=rcond) if rcond >= 0 else torch.linalg.pinv(a),
     "matrix_norm": lambda a, order, dim, keepdim: torch.linalg.matrix_norm(a, order, dim, keepdim),
     "matrix_norm_scalar": lambda a, order, dim, keepdim: torch.linalg.matrix_norm(a, float(order), dim, keepdim),
     "cdist": lambda x, y, p: torch.cdist(x, y, float(p)),
@@ -579,7 +580,17 @@ def linalg():
             f.add("solve_triangular", {"a": conditioned(3, 3, singular=(4.0,)), "b": b},
                   {"upper": upper, "left": left, "unitriangular": not left}, length=256)
     singular_and_empty(f)
+    pseudoinverses(f)
     return f
+
+
+def pseudoinverses(f):
+    for length, singular in ((64, WELL), (64 * 900, (1.0, 30.0))):
+        for shape in ((3, 3), (2, 5, 3), (2, 4)):
+            f.add("pinv", {"a": conditioned(*shape, singular=singular)}, {"rcond": -1}, length=length)
+    f.add("pinv", {"a": ("values", torch.tensor([[1.0, 2], [2, 4], [3, 6]]))}, {"rcond": 1e-3}, length=256)
+    f.add("pinv", {"a": ("values", torch.eye(3))}, {"rcond": -1}, length=64)
+    f.add("pinv", {"a": normal(3, 0)}, {"rcond": -1})
 
 
 def distances():
@@ -708,9 +719,10 @@ FAMILIES = (pointwise, shape, index, combinations, layers, random, linalg, dista
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "cases")
     folder.mkdir(parents=True, exist_ok=True)
+    import generate_everyday
     import generate_models
     import generate_modules
-    for family in (*FAMILIES, generate_modules.modules, generate_models.models):
+    for family in (*FAMILIES, generate_everyday.everyday, generate_modules.modules, generate_models.models):
         family().write(folder)
 
 
