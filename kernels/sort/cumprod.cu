@@ -4,8 +4,8 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum_internal.h>
-#include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
+#include <binade/kernels/sort/lines.cuh>
 
 namespace binade::kernels {
 namespace {
@@ -15,13 +15,6 @@ constexpr int kThreads = 128;
 template <class T>
 using Product =
     std::conditional_t<std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 2, float, double>>;
-
-template <int kOperands>
-struct LinePlan {
-  StridedIndex<kOperands> lines;  // the first element of each line
-  int64_t n;                      // along the dimension
-  int64_t step[kOperands] = {};   // in bytes
-};
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
@@ -68,38 +61,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Launchers ---------------------------------------------------------------------------------------
-
-template <int kOperands>
-LinePlan<kOperands> plan_of(const char* kernel, const View* const (&views)[kOperands], int dim) {
-  View first[kOperands];  // with size 1 along the dimension
-  for (int i = 0; i < kOperands; ++i) {
-    first[i] = *views[i];
-    first[i].numel = views[i]->numel / views[i]->size(dim);
-    first[i].sizes[dim] = 1;
-  }
-  const auto loop = [&] {
-    if constexpr (kOperands == 2) {
-      return StridedLoop(kernel, {&first[0], &first[1]});
-    } else {
-      return StridedLoop(kernel, {&first[0], &first[1], &first[2]});
-    }
-  };
-  LinePlan<kOperands> p = {.lines = StridedIndex<kOperands>(loop()), .n = views[0]->size(dim)};
-  for (int i = 0; i < kOperands; ++i) {
-    p.step[i] = views[i]->strides[dim] * static_cast<int64_t>(size_of(views[i]->dtype));
-  }
-  return p;
-}
-
 }  // namespace
+
+// Launchers ---------------------------------------------------------------------------------------
 
 void cuda::cumprod_forward(const CumulativeProduct& a) {
   check_arguments(a);
   if (a.y.numel == 0) {
     return;
   }
-  const LinePlan<2> p = plan_of("cumprod_forward", {&a.y, &a.x}, a.dim);
+  const LinePlan<2> p = plan_of_lines("cumprod_forward", {&a.y, &a.x}, a.dim);
   dispatch_sums(a.x.dtype, [&]<class T>(Type<T>) {
     launch({"cumprod_forward_kernel", grid_blocks(p.lines.numel, kThreads), kThreads},
            cumprod_forward_kernel<T>, p);
@@ -111,7 +82,7 @@ void cuda::cumprod_backward(const CumulativeProductBackward& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const LinePlan<3> p = plan_of("cumprod_backward", {&a.dx, &a.x, &a.dy}, a.dim);
+  const LinePlan<3> p = plan_of_lines("cumprod_backward", {&a.dx, &a.x, &a.dy}, a.dim);
   dispatch_floating("cumprod_backward", a.x.dtype, [&]<class T>(Type<T>) {
     const Workspace before(static_cast<size_t>(a.x.numel) * sizeof(Product<T>), a.dx.device);
     launch({"cumprod_backward_kernel", grid_blocks(p.lines.numel, kThreads), kThreads},
