@@ -11,6 +11,7 @@
 #include <binade/core/ops/binary.h>
 #include <binade/core/ops/cast.h>
 #include <binade/core/ops/conv.h>
+#include <binade/core/ops/covariance.h>
 #include <binade/core/ops/diagonal.h>
 #include <binade/core/ops/einsum.h>
 #include <binade/core/ops/format.h>

@@ -71,33 +71,41 @@ Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, in
   return dx;
 }
 
-}  // namespace
+constexpr Op kCat{"cat", OpClass::movement, true};
 
-Tensor cat(const std::vector<Tensor>& parts_, int dim) {
-  static constexpr Op kOp{"cat", OpClass::movement, true};
-  check(!parts_.empty(), "cat: got no tensors, expected at least one");
-  const bool policy = detail::thread_state.precision;
-  const std::vector<Tensor> joined =
-      policy ? detail::enter_joined(kOp, parts_) : std::vector<Tensor>{};
-  const std::vector<Tensor>& parts = policy ? joined : parts_;
+// The sizes of the parts joined along d. Errors are in the name of `op`.
+Dims joined_sizes(const char* op, const std::vector<Tensor>& parts, int d) {
   const Tensor& first = parts[0];
-  check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
-  const int d = wrap_dim("cat", dim, first.dim());
   Dims sizes = first.sizes();
   sizes[d] = 0;
   for (const Tensor& part : parts) {
-    check_one_device(kOp.name, {&first, &part});
-    check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
-          part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
+    check_one_device(op, {&first, &part});
+    check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), op,
+          ": got ", part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
           " beside ", first.dtype(), " ", first.sizes(),
           ", expected equal dtypes and ranks; convert with to(), add a dimension with unsqueeze()");
     for (int i = 0; i < first.dim(); ++i) {
-      check(i == d || part.sizes()[i] == first.sizes()[i], "cat: got shapes ", first.sizes(),
+      check(i == d || part.sizes()[i] == first.sizes()[i], op, ": got shapes ", first.sizes(),
             " and ", part.sizes(), ", expected equal sizes but in dimension ", d,
             "; choose another dim, or slice() and pad()");
     }
     sizes[d] += part.sizes()[d];
   }
+  return sizes;
+}
+
+}  // namespace
+
+Tensor cat(const std::vector<Tensor>& parts_, int dim) {
+  check(!parts_.empty(), "cat: got no tensors, expected at least one");
+  const bool policy = detail::thread_state.precision;
+  const std::vector<Tensor> joined =
+      policy ? detail::enter_joined(kCat, parts_) : std::vector<Tensor>{};
+  const std::vector<Tensor>& parts = policy ? joined : parts_;
+  const Tensor& first = parts[0];
+  check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
+  const int d = wrap_dim("cat", dim, first.dim());
+  const Dims sizes = joined_sizes(kCat.name, parts, d);
   Tensor y = empty(sizes, first.dtype(), first.device());
   int64_t at = 0;
   for (const Tensor& part : parts) {
@@ -108,7 +116,7 @@ Tensor cat(const std::vector<Tensor>& parts_, int dim) {
   for (const Tensor& part : parts) {
     lengths.push_back(part.sizes()[d]);
   }
-  kOp.record_many(
+  kCat.record_many(
       parts, std::span(&y, 1), {},
       [d, lengths](std::span<const Tensor> dys, Needs, std::span<const Tensor>) -> Grads {
         std::vector<Tensor> out;
@@ -139,6 +147,30 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   }
   return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));
 }
+
+namespace {
+
+// hstack and vstack: the parts with at least `rank` dimensions, joined along d.
+Tensor stacked(const char* op, const std::vector<Tensor>& parts, int rank) {
+  check(!parts.empty(), op, ": got no tensors, expected at least one");
+  std::vector<Tensor> raised;
+  for (const Tensor& part : parts) {
+    check_defined(op, part);
+    const Tensor vector = part.dim() == 0 ? unsqueeze(part, 0) : part;
+    raised.push_back(vector.dim() < rank ? unsqueeze(vector, 0) : vector);
+  }
+  if (detail::thread_state.precision) {
+    raised = detail::enter_joined(kCat, raised);
+  }
+  const int d = rank == 1 && raised[0].dim() > 1 ? 1 : 0;
+  static_cast<void>(joined_sizes(op, raised, d));  // names the op
+  return cat(raised, d);
+}
+
+}  // namespace
+
+Tensor hstack(const std::vector<Tensor>& parts) { return stacked("hstack", parts, 1); }
+Tensor vstack(const std::vector<Tensor>& parts) { return stacked("vstack", parts, 2); }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
   static constexpr Op kOp{"split", OpClass::movement, true};

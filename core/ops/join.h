@@ -1,4 +1,5 @@
-// cat and stack join tensors; split, chunk and unbind cut one into views; meshgrid is views.
+// cat, stack, hstack and vstack join tensors; split, chunk and unbind cut one into views; meshgrid
+// is views.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -10,6 +11,10 @@ namespace binade {
 // Joins parts along an existing dimension (cat) or a new one (stack).
 Tensor cat(const std::vector<Tensor>& parts, int dim = 0);
 Tensor stack(const std::vector<Tensor>& parts, int dim = 0);
+// cat along the second dimension, or the first one of vectors; scalars count as vectors.
+Tensor hstack(const std::vector<Tensor>& parts);
+// cat along the first dimension; scalars and vectors count as rows.
+Tensor vstack(const std::vector<Tensor>& parts);
 
 // Views of consecutive parts along a dimension.
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim = 0);

@@ -196,6 +196,25 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   return reduce(kOp, Reduce::mean, x, dims, keepdim);
 }
 
+Tensor nansum(const Tensor& x, const Dims& dims, bool keepdim) {
+  check_defined("nansum", x);
+  static_cast<void>(kept_sizes("nansum", x, dims));  // names the op
+  return sum(is_floating(x.dtype()) ? masked_fill(x, isnan(x), 0) : x, dims, keepdim);
+}
+
+Tensor nanmean(const Tensor& x_, const Dims& dims, bool keepdim) {
+  static constexpr Op kMean{"mean", OpClass::reduction, true};  // has its dtypes under a policy
+  check_floating("nanmean", x_);
+  static_cast<void>(kept_sizes("nanmean", x_, dims));
+  auto [x] = kMean.enter(x_);
+  const PrecisionScope full(Precision::full());
+  const DType wide = compute_dtype(x.dtype());  // a sum in f16 would overflow before the division
+  const Tensor none = isnan(x);
+  const Tensor total = sum(masked_fill(cast(x, wide), none, 0), dims, keepdim);
+  const Tensor count = sum(logical_not(none), dims, keepdim);
+  return cast(div(total, cast(count, wide)), x.dtype());
+}
+
 Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out) {
   static constexpr Op kOp{"sum_to", OpClass::reduction, true};
   check_floating("sum_to", g);

@@ -10,6 +10,10 @@ namespace binade {
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
+// The same of the elements that are not NaN. The mean of none is NaN; nansum takes integers, too.
+Tensor nansum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+Tensor nanmean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
 // Sums g down to `sizes`, which broadcast to the sizes of g: the gradient of a broadcast. Writes
 // the result into `out` if it is defined.
 Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out = {});

@@ -1,4 +1,4 @@
-// Rows of the ops that join, split and sum back: cat, stack, split, sum_to.
+// Rows of the ops that join, split and sum back: cat, stack, hstack, vstack, split, sum_to.
 #include <tests/op_table/op_table.h>
 
 #include <binade/core/tensor/create.h>
@@ -71,6 +71,45 @@ OpRow join_row(bool is_stack, int dim, const std::vector<Shapes>& shapes) {
          op({ones({3}), Tensor()}, 0);
        }},
   };
+  return row;
+}
+
+// hstack and vstack: scalars and vectors as parts of `rank` dimensions.
+OpRow stacked_row(const char* name, int rank, const std::function<Tensor(const Tensors&)>& op) {
+  OpRow row;
+  row.name = name;
+  row.shapes = {{{3, 4}, {3, 4}, {3, 4}}, {{5}, {5}}, {{}, {}}, {{7}}, {{2, 1, 3}, {2, 1, 3}}};
+  row.shapes.push_back(rank == 1 ? Shapes{{3, 4}, {3, 0}, {3, 2}} : Shapes{{3, 4}, {4}, {0, 4}});
+  row.shapes.push_back(rank == 1 ? Shapes{{2}, {}, {0}} : Shapes{{2, 1, 3}, {1, 1, 3}});
+  row.function = [op](const Tensors& x) { return Tensors{op(x)}; };
+  row.reference = [rank](const Arrays& x) {
+    Arrays raised = x;
+    for (Array& part : raised) {
+      while (part.dim() < rank) {
+        part.sizes = part.dim() == 0 ? Dims{1} : Dims{1, part.sizes[0]};
+      }
+    }
+    return Arrays{joined(raised, rank == 1 && raised[0].dim() > 1 ? 1 : 0, false)};
+  };
+  row.any_dtype = true;
+  row.large = row.shapes[0];
+  row.timed.assign(3, Dims{512, 1024});
+  row.errors = {{"sizes that differ",
+                 [op] {
+                   op({ones({3, 4}), ones({2, 5})});
+                 }},
+                {"ranks that differ",
+                 [op] {
+                   op({ones({3, 4, 2}), ones({3, 4})});
+                 }},
+                {"no parts", [op] { op({}); }},
+                {"dtypes that differ",
+                 [op] {
+                   op({ones({3}), ones({3}, DType::f64)});
+                 }},
+                {"undefined part", [op] {
+                   op({ones({3}), Tensor()});
+                 }}};
   return row;
 }
 
@@ -158,6 +197,8 @@ std::vector<OpRow> join_rows() {
   rows.push_back(join_row(false, 1, {{{3, 4}, {3, 1}}, {{2, 1, 3, 2, 2}, {2, 2, 3, 2, 2}}}));
   rows.push_back(join_row(true, 0, {{{3, 4}, {3, 4}, {3, 4}}, {{}, {}}, {{0}, {0}}, {{5}}}));
   rows.push_back(join_row(true, 1, {{{3, 4}, {3, 4}}, {{2, 3, 2}, {2, 3, 2}}}));
+  rows.push_back(stacked_row("hstack", 1, [](const Tensors& x) { return hstack(x); }));
+  rows.push_back(stacked_row("vstack", 2, [](const Tensors& x) { return vstack(x); }));
   rows.push_back(split_row());
   rows.push_back(sum_to_row());
   return rows;

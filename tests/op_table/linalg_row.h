@@ -57,6 +57,16 @@ class NoPolicy {
   const PrecisionScope* before_;
 };
 
+// x^2 + 1/2 in the compute dtype: any numbers as weights or variances.
+inline Tensor positive(const Tensor& x) {
+  const NoPolicy no_policy;
+  return x.defined() && is_floating(x.dtype()) ? add(square(cast(x, compute_dtype(x.dtype()))), 0.5)
+                                               : x;
+}
+inline Array positive(const Array& x) {
+  return map(x, [](double v) { return v * v + 0.5; });
+}
+
 // A row whose first input has this form. It has shapes of one matrix, and the errors that all ops
 // of matrices share.
 OpRow matrix_row(const char* name, Form form, const std::function<Tensors(const Tensors&)>& op,

@@ -226,6 +226,45 @@ void append_extremes(std::vector<OpRow>& rows) {
   }
 }
 
+// The values between 1 and 2, which have a fraction, stand for NaN.
+bool is_gap(double v) { return v > 1 && v != std::floor(v); }
+Tensor with_gaps(const Tensor& x) {
+  return x.defined() && is_floating(x.dtype())
+             ? masked_fill(x, logical_and(gt(x, 1), ne(x, floor(x))), NAN)
+             : x;
+}
+
+void append_nan_reductions(std::vector<OpRow>& rows) {
+  const auto total = [](const Values& x) {
+    return sum_of(x, [](double v) { return is_gap(v) ? 0 : v; });
+  };
+  const Domain domain = {.avoid = {1}};
+  const Family sums = {
+      "nansum",
+      "",
+      [](const Tensor& x, const Dims& d, bool keep) { return nansum(with_gaps(x), d, keep); },
+      total,
+      Accuracy::sums,
+      domain};
+  append(rows, sums, plain_cases());
+  rows.back().many_zeros = true;
+  const Family means = {
+      "nanmean",
+      "",
+      [](const Tensor& x, const Dims& d, bool keep) { return nanmean(with_gaps(x), d, keep); },
+      [total](const Values& x) {
+        return total(x) / double(x.size() - size_t(std::count_if(x.begin(), x.end(), is_gap)));
+      },
+      Accuracy::sums,
+      domain};
+  // No result is the mean of NaN alone, which has no numeric gradient.
+  append(rows, means,
+         {{{}, false, {{{4, 6}}, {{2, 3, 2, 2}}}},
+          {{0, -1}, true, {{{5, 3, 6}}, {{7, 1, 9}}}},
+          {{-1, 0}, false, {{{5, 3, 6}}}}});
+  rows.back().errors.push_back({"integer operand", [] { nanmean(zeros({3}, DType::i64)); }});
+}
+
 void append_truths(std::vector<OpRow>& rows) {
   for (bool every : {false, true}) {
     const Family family = {every ? "all" : "any",
@@ -260,6 +299,7 @@ std::vector<OpRow> statistics_rows() {
   append_products(rows);
   append_extremes(rows);
   append_truths(rows);
+  append_nan_reductions(rows);
   return rows;
 }
 
