@@ -9,6 +9,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>
+#include <binade/kernels/sort/cumextreme.h>
 #include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum.h>
 #include <binade/kernels/sort/sort.h>
@@ -44,6 +45,28 @@ Tensor cumulative_sum(const Tensor& x_, int dim, bool reverse) {
   return kOp.record({x}, y, save(), [d, reverse](const Tensor& dy) -> Grads {
     return {cumulative_sum(dy, d, !reverse)};
   });
+}
+
+// An element of x may be chosen by several results, whose gradients add up.
+ValuesIndices cumulative_extreme(const Op& op, const Tensor& x_, int dim, bool smallest) {
+  auto [x] = op.enter(x_);
+  check_defined(op.name, x);
+  const int d = wrap_dim(op.name, dim, x.dim());
+  Tensor values = empty_like(x);
+  const Tensor indices = empty_like(x, DType::i64);
+  kernels::cumextreme({.x = at_least_1d(x),
+                       .values = at_least_1d(values),
+                       .indices = at_least_1d(indices),
+                       .dim = d,
+                       .smallest = smallest});
+  values =
+      op.record({x}, values, save(indices), [d](const Tensor& dy, const Tensor& indices) -> Grads {
+        if (dy.dim() == 0) {
+          return {dy};
+        }
+        return {scatter_add(zeros(dy.sizes(), dy.dtype(), dy.device()), d, indices, dy)};
+      });
+  return {values, indices};
 }
 
 }  // namespace
@@ -123,6 +146,16 @@ Tensor cumprod(const Tensor& x_,
         {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});
     return {dx};
   });
+}
+
+ValuesIndices cummax(const Tensor& x, int dim) {
+  static constexpr Op kOp{"cummax", OpClass::movement, true};
+  return cumulative_extreme(kOp, x, dim, false);
+}
+
+ValuesIndices cummin(const Tensor& x, int dim) {
+  static constexpr Op kOp{"cummin", OpClass::movement, true};
+  return cumulative_extreme(kOp, x, dim, true);
 }
 
 Tensor argsort(const Tensor& x, int dim, bool descending) {

@@ -31,6 +31,10 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> dim = std::
 Tensor diff(const Tensor& x, int64_t n = 1, int dim = -1);
 // y_i = x_0 + ... + x_i along dim. Any dtype; integers and bool give i64.
 Tensor cumsum(const Tensor& x, int dim);
+// The largest (smallest) of x_0 ... x_i along dim, and its index: of equal elements the last one.
+// After a NaN all values are NaN. Any dtype; the gradient goes to the chosen elements.
+ValuesIndices cummax(const Tensor& x, int dim);
+ValuesIndices cummin(const Tensor& x, int dim);
 // y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.
 Tensor cumprod(const Tensor& x, int dim);
 

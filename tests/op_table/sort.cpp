@@ -284,6 +284,41 @@ void append_cumprods(std::vector<OpRow>& rows) {
   }
 }
 
+// The largest or smallest of the elements so far and its index: of equal ones the last.
+std::vector<Line> running_extreme(const Line& line, bool smallest) {
+  std::vector<Line> y(2);
+  for (size_t i = 0; i < line.size(); ++i) {
+    const size_t best = i == 0 ? 0 : size_t(y[1].back());
+    const size_t at = (smallest ? line[i] <= line[best] : line[i] >= line[best]) ? i : best;
+    y[0].push_back(line[at]);
+    y[1].push_back(double(at));
+  }
+  return y;
+}
+
+void append_running_extremes(std::vector<OpRow>& rows) {
+  for (bool smallest : {false, true}) {
+    for (int dim : {-1, 0, 1}) {
+      for (const bool ties : {false, true}) {
+        rows.push_back(line_row(
+            smallest ? "cummin" : "cummax", ties ? "with ties" : "", dim, true,
+            [=](const Tensor& x, int d) {
+              const ValuesIndices y = smallest ? cummin(x, d) : cummax(x, d);
+              return Tensors{y.values, y.indices};
+            },
+            [=](const Line& line) { return running_extreme(line, smallest); }));
+        OpRow& row = rows.back();
+        row.any_dtype = true;
+        row.shapes.push_back({{3, 0}});
+        if (ties) {
+          row.domains = {{.low = -1.5, .high = 1.5, .whole = true}};
+          row.differentiable = false;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpRow> sort_rows() {
@@ -294,6 +329,7 @@ std::vector<OpRow> sort_rows() {
   append_order_statistics(rows);
   append_cumsums(rows);
   append_cumprods(rows);
+  append_running_extremes(rows);
   return rows;
 }
 
