@@ -7,8 +7,10 @@
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/index/index.h>
 #include <binade/kernels/index/masked_select.h>
+#include <binade/kernels/sort/searchsorted.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace binade {
 namespace {
@@ -133,6 +135,114 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   static_cast<void>(element_count({size}, "bincount"));
   const Tensor terms = weights.defined() ? weights : full(x.sizes(), 1, DType::i64, x.device());
   return scatter_add(zeros({size}, terms.dtype(), x.device()), 0, x, terms);
+}
+
+namespace {
+
+// The places of values in a sequence [n], or of values [.., m] in sequences [.., n].
+Tensor places(const Op& op, const Tensor& sequence_, const Tensor& values_, bool right) {
+  check_one_device(op.name, {&sequence_, &values_});
+  auto [sequence, values] = op.enter_promoted(sequence_, values_);
+  const auto batch = [](const Tensor& x) {
+    return Dims(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 1)));
+  };
+  const bool single = sequence.dim() == 1;
+  check(single || (sequence.dim() > 1 && values.dim() == sequence.dim() &&
+                   batch(values) == batch(sequence)),
+        op.name, ": got a sorted sequence of shape ", sequence.sizes(), " and values of shape ",
+        values.sizes(),
+        ", expected one dimension, or sizes that differ in the last dimension only");
+  Tensor y = empty(values.sizes(), DType::i64, values.device());
+  if (y.numel() > 0) {
+    const int64_t m = single ? y.numel() : values.size(-1), count = y.numel() / m;
+    const auto as_rows = [](const Tensor& x, int64_t rows, int64_t columns) {
+      return make_view(contiguous(x.detach()), {rows, columns}, {columns, 1});
+    };
+    kernels::searchsorted({.sequence = as_rows(sequence, count, sequence.size(-1)),
+                           .values = as_rows(values, count, m),
+                           .y = as_rows(y, count, m),
+                           .right = right});
+  }
+  return op.plain({sequence, values}, y);
+}
+
+}  // namespace
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right) {
+  static constexpr Op kOp{"searchsorted", OpClass::pointwise};
+  return places(kOp, sorted_sequence, values, right);
+}
+
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+  static constexpr Op kOp{"bucketize", OpClass::pointwise};
+  check_defined(kOp.name, boundaries);
+  check(boundaries.dim() == 1, "bucketize: got boundaries of shape ", boundaries.sizes(),
+        ", expected one dimension; searchsorted takes a sequence for each row");
+  return places(kOp, boundaries, x, right);
+}
+
+namespace {
+
+// The range of a histogram and the dtype in which its bins are computed: elements times `scale` are
+// compared with low and high.
+struct HistogramRange {
+  DType dtype;
+  double low, high, scale = 1;
+};
+
+HistogramRange histogram_range(const Tensor& x, int64_t bins, double low, double high) {
+  HistogramRange range = {compute_dtype(x.dtype()), low, high};
+  if (range.dtype == DType::f32) {  // as the elements, so that bounds that round to one are equal
+    range.low = static_cast<float>(low);
+    range.high = static_cast<float>(high);
+  }
+  if (range.low == range.high && x.numel() > 0) {
+    range.low = min(x).item();
+    range.high = max(x).item();
+  }
+  check(std::isfinite(range.low) && std::isfinite(range.high) && range.low <= range.high,
+        "histc: got the range ", range.low, " to ", range.high,
+        ", expected finite bounds in ascending order; clean x with nan_to_num()");
+  const double largest = std::max(std::abs(range.low), std::abs(range.high));
+  if (bins >= (int64_t{1} << 24) || largest * static_cast<double>(bins) > 0x1p126) {
+    range.dtype = DType::f64;  // f32 holds neither the numbers of the bins nor the products
+  }
+  if (largest > 0x1p900) {
+    range.scale = 0x1p-100;
+    range.low *= range.scale;
+    range.high *= range.scale;
+  }
+  if (range.low == range.high) {  // 1 on each side, or more where adding 1 changes nothing
+    const double side =
+        range.low == 0 ? 1 : std::max(1.0, std::ldexp(1.0, std::ilogb(range.low) - 20));
+    range.low -= side;
+    range.high += side;
+  }
+  return range;
+}
+
+}  // namespace
+
+Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
+  check_floating("histc", x);
+  check(bins > 0, "histc: got ", bins, " bins, expected at least 1");
+  static_cast<void>(element_count({bins}, "histc"));
+  const NoGradGuard guard;
+  const PrecisionScope no_policy(Precision::full());
+  const Tensor flat = reshape(x.detach(), {-1});
+  const HistogramRange range = histogram_range(flat, bins, min, max);
+  Tensor values = cast(flat, range.dtype);
+  if (range.scale != 1) {
+    values = mul(values, range.scale);
+  }
+  const Tensor inside = logical_and(ge(values, range.low), le(values, range.high));
+  const auto last = static_cast<double>(bins - 1);
+  Tensor bin = div(mul(add(values, -range.low), last + 1), range.high - range.low);
+  bin = where(inside, clamp(floor(bin), 0, last), last + 1);  // one more, for those outside
+  const Tensor ones = full({values.numel()}, 1, DType::i64, x.device());
+  const Tensor counts =
+      scatter_add(zeros({bins + 1}, DType::i64, x.device()), 0, cast(bin, DType::i64), ones);
+  return cast(slice(counts, 0, 0, bins), compute_dtype(x.dtype()));
 }
 
 Tensor one_hot(const Tensor& index, int64_t classes) {

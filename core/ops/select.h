@@ -1,5 +1,5 @@
-// Choosing elements by their values, and counting them. If the size of a result depends on values,
-// the host reads it: on a device these ops wait.
+// Choosing elements by their values, counting them, and finding places in a sorted sequence. If the
+// size of a result depends on values, the host reads it: on a device these ops wait.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -27,6 +27,18 @@ UniqueResult unique(const Tensor& x);
 // 1], or `minlength` if that is larger. i64, or the dtype of the weights, for which it is
 // differentiable.
 Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0);
+
+// i64: how many elements of a sorted sequence are less than each value, or with `right` at most
+// equal to it: where the value can be inserted so that the sequence stays in order. sorted_sequence
+// [n] for values of any sizes, or [..., n] for values [..., m]. Any dtype; two dtypes follow the
+// rule of docs/dtypes.md. NaN is the largest, as in sort. No gradient.
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right = false);
+// searchsorted(boundaries, x, right): the number of the bucket of each element; boundaries [n].
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false);
+// How many elements of x are in each of `bins` equal parts of [min, max], whose last part includes
+// max; elements outside and NaN are not counted. If min = max it is the range of x, for which the
+// host waits for a device. Floating; f16 and bf16 give f32, which holds the counts. No gradient.
+Tensor histc(const Tensor& x, int64_t bins = 100, double min = 0, double max = 0);
 
 // i64 [..., classes], 1 at the index and 0 elsewhere; no gradient. If classes is -1, it is the
 // largest index plus 1; on a device the host waits for that value.

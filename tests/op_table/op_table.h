@@ -95,6 +95,7 @@ std::vector<OpRow> selection_rows();
 std::vector<OpRow> reduce_rows();
 std::vector<OpRow> statistics_rows();
 std::vector<OpRow> sort_rows();
+std::vector<OpRow> search_rows();
 std::vector<OpRow> covariance_rows();
 std::vector<OpRow> contraction_rows();
 std::vector<OpRow> conv_rows();
