@@ -1,5 +1,6 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/rearrange.h>
+#include <binade/nn/options_internal.h>
 #include <binade/nn/resize.h>
 
 #include <cmath>
@@ -43,6 +44,14 @@ Tensor ZeroPad2d::forward(const Tensor& x) {
 
 Tensor ReflectionPad2d::forward(const Tensor& x) {
   return pad_image("ReflectionPad2d", x, options_, PadMode::reflect);
+}
+
+PixelShuffle::PixelShuffle(const PixelShuffleOptions& options) : options_(options) {
+  check_sizes("PixelShuffle", {{"upscale_factor", options.upscale_factor}});
+}
+
+PixelUnshuffle::PixelUnshuffle(const PixelUnshuffleOptions& options) : options_(options) {
+  check_sizes("PixelUnshuffle", {{"downscale_factor", options.downscale_factor}});
 }
 
 Tensor Unflatten::forward(const Tensor& x) {

@@ -1,4 +1,5 @@
-// Layers without parameters that change sizes: upsampling, padding, unflattening.
+// Layers without parameters that change sizes: upsampling, padding, unflattening, pixels in place
+// of channels.
 #pragma once
 #include <binade/core/ops/image.h>
 #include <binade/nn/conv.h>
@@ -61,6 +62,44 @@ class ReflectionPad2d : public Module {
 
  private:
   Pad2dOptions options_;
+};
+
+struct PixelShuffleOptions {
+  int64_t upscale_factor;
+};
+
+// [..., C r^2, H, W] -> [..., C, H r, W r], r = upscale_factor.
+class PixelShuffle : public Module {
+ public:
+  using Options = PixelShuffleOptions;
+  explicit PixelShuffle(const PixelShuffleOptions& options);
+  PixelShuffle(Module& parent, std::string_view name, const PixelShuffleOptions& options)
+      : PixelShuffle(options) {
+    join(parent, name);
+  }
+  Tensor forward(const Tensor& x) override { return pixel_shuffle(x, options_.upscale_factor); }
+
+ private:
+  PixelShuffleOptions options_;
+};
+
+struct PixelUnshuffleOptions {
+  int64_t downscale_factor;
+};
+
+// [..., C, H r, W r] -> [..., C r^2, H, W], r = downscale_factor.
+class PixelUnshuffle : public Module {
+ public:
+  using Options = PixelUnshuffleOptions;
+  explicit PixelUnshuffle(const PixelUnshuffleOptions& options);
+  PixelUnshuffle(Module& parent, std::string_view name, const PixelUnshuffleOptions& options)
+      : PixelUnshuffle(options) {
+    join(parent, name);
+  }
+  Tensor forward(const Tensor& x) override { return pixel_unshuffle(x, options_.downscale_factor); }
+
+ private:
+  PixelUnshuffleOptions options_;
 };
 
 struct UnflattenOptions {

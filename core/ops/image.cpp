@@ -1,9 +1,11 @@
-// Pooling and resampling over the last two dimensions of [N, C, H, W].
+// Pooling, resampling and windows over the last two dimensions of [N, C, H, W].
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/conv/pool2d.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {
 namespace {
@@ -171,6 +173,170 @@ Tensor interpolate(const Tensor& x_, int64_t height, int64_t width,
   const Dims sizes{x.size(0), x.size(1), height, width};
   element_count(sizes, kInterpolate.name);
   return resample(x, sizes, options);
+}
+
+namespace {
+
+constexpr Op kUnfold{"unfold", OpClass::movement, true};
+constexpr Op kFold{"fold", OpClass::reduction, true};
+
+// Images [n, c, h, w] and their windows [n, c, kh, kw, rows, columns].
+struct Windows {
+  UnfoldOptions options;
+  Dims image, sizes;
+
+  Windows(const char* op, const Dims& image_, const UnfoldOptions& given)
+      : options(given), image(image_) {
+    int64_t count[2];
+    for (int i = 0; i < 2; ++i) {
+      const int64_t kernel = given.kernel[i], dilation = given.dilation[i],
+                    padding = given.padding[i], stride = given.stride[i];
+      constexpr int64_t kMost = int64_t{1} << 30;
+      check(kernel >= 1 && dilation >= 1 && padding >= 0 && stride >= 1 && kernel <= kMost &&
+                dilation <= kMost && padding <= kMost && stride <= kMost,
+            op, ": got kernel ", kernel, ", dilation ", dilation, ", padding ", padding,
+            " and stride ", stride, ", expected at least 1, 1, 0 and 1, at most 2^30");
+      const int64_t size = image[2 + i] + 2 * padding, window = dilation * (kernel - 1) + 1;
+      check(image[2 + i] >= 0 && window <= size, op, ": got a window of ", window,
+            " for images of size ", image, " with padding ", padding,
+            ", expected one that fits; choose a smaller kernel or more padding");
+      count[i] = (size - window) / stride + 1;
+    }
+    sizes = {image[0], image[1], given.kernel[0], given.kernel[1], count[0], count[1]};
+    element_count(sizes, op);
+  }
+  Dims padded() const {
+    return {image[0], image[1], image[2] + 2 * options.padding[0],
+            image[3] + 2 * options.padding[1]};
+  }
+  Dims columns() const { return {sizes[0], sizes[1] * sizes[2] * sizes[3], sizes[4] * sizes[5]}; }
+  // The images within the memory of the padded ones.
+  Tensor inside(const Tensor& padded) const {
+    const Dims& s = padded.strides();
+    return make_view(padded, image, s, options.padding[0] * s[2] + options.padding[1] * s[3]);
+  }
+  // The windows in the memory of the padded images; all of them, or element (i, j) of each.
+  Tensor of(const Tensor& padded) const {
+    const Dims& s = padded.strides();
+    return make_view(padded, sizes,
+                     {s[0], s[1], s[2] * options.dilation[0], s[3] * options.dilation[1],
+                      s[2] * options.stride[0], s[3] * options.stride[1]});
+  }
+  // The columns as windows.
+  Tensor split(const Tensor& columns) const {
+    const Dims& s = columns.strides();
+    return make_view(
+        columns, sizes,
+        {s[0], s[1] * sizes[2] * sizes[3], s[1] * sizes[3], s[1], s[2] * sizes[5], s[2]});
+  }
+  static Tensor element(const Tensor& windows, int64_t i, int64_t j) {
+    const Dims &n = windows.sizes(), &s = windows.strides();
+    return make_view(windows, {n[0], n[1], n[4], n[5]}, {s[0], s[1], s[4], s[5]},
+                     i * s[2] + j * s[3]);
+  }
+};
+
+Tensor folded(const Tensor& x, const Windows& w);
+
+Tensor unfolded(const Tensor& x, const Windows& w) {
+  Tensor padded = x.detach();
+  if (w.padded() != w.image) {
+    padded = zeros(w.padded(), x.dtype(), x.device());
+    kernels::copy({.x = x, .y = w.inside(padded)});
+  }
+  Tensor y = empty(w.columns(), x.dtype(), x.device());
+  kernels::copy({.x = w.of(padded), .y = w.split(y)});
+  return kUnfold.record({x}, y, save(), [w](const Tensor& dy) -> Grads { return {folded(dy, w)}; });
+}
+
+Tensor folded(const Tensor& x, const Windows& w) {
+  const DType wide = compute_dtype(x.dtype());
+  const Tensor padded = zeros(w.padded(), wide, x.device());
+  const Tensor windows = w.of(padded), terms = w.split(cast(x.detach(), wide));
+  for (int64_t i = 0; i < w.sizes[2]; ++i) {
+    for (int64_t j = 0; j < w.sizes[3]; ++j) {
+      const Tensor sum = Windows::element(windows, i, j);
+      kernels::binary_forward(
+          {.op = kernels::Binary::add, .a = sum, .b = Windows::element(terms, i, j), .y = sum});
+    }
+  }
+  Tensor y = empty(w.image, x.dtype(), x.device());
+  kernels::copy({.x = w.inside(padded), .y = y});
+  return kFold.record({x}, y, save(), [w](const Tensor& dy) -> Grads { return {unfolded(dy, w)}; });
+}
+
+// [.., C, H, W] with r x r channels or pixels apart, and back in another order.
+Tensor shuffled(const Tensor& x, const Dims& apart, const Dims& order, const Dims& last) {
+  Dims sizes = x.sizes();
+  for (int i = 0; i < 3; ++i) {
+    sizes[x.dim() - 3 + i] = last[i];
+  }
+  return reshape(permute(reshape(x, apart), order), sizes);
+}
+
+void check_factor(const char* op, const Tensor& x, int64_t r) {
+  check_defined(op, x);
+  check(r >= 1 && r <= (int64_t{1} << 20), op, ": got the factor ", r, ", expected 1 to 2^20");
+  check(x.dim() >= 3, op, ": got shape ", x.sizes(), ", expected [..., C, H, W]");
+}
+
+int64_t leading_count(const Tensor& x) {
+  return element_count(Dims(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 3))));
+}
+
+}  // namespace
+
+Tensor unfold(const Tensor& x_, const UnfoldOptions& options) {
+  auto [x] = kUnfold.enter(x_);
+  check_defined(kUnfold.name, x);
+  check(x.dim() == 3 || x.dim() == 4, "unfold: got shape ", x.sizes(),
+        ", expected [N, C, H, W] or [C, H, W]");
+  const Tensor images = x.dim() == 3 ? unsqueeze(x, 0) : x;
+  const Tensor y = unfolded(images, Windows(kUnfold.name, images.sizes(), options));
+  return x.dim() == 3 ? squeeze(y, 0) : y;
+}
+
+Tensor fold(const Tensor& x_, int64_t height, int64_t width, const UnfoldOptions& options) {
+  auto [x] = kFold.enter(x_);
+  check_floating(kFold.name, x);
+  check(x.dim() == 2 || x.dim() == 3, "fold: got shape ", x.sizes(),
+        ", expected [N, C kh kw, windows] or [C kh kw, windows]");
+  check(height >= 1 && width >= 1, "fold: got a result of ", height, " x ", width,
+        ", expected at least 1 x 1");
+  const Tensor columns = x.dim() == 2 ? unsqueeze(x, 0) : x;
+  element_count({1, 1, height, width}, kFold.name);
+  const Windows one(kFold.name, {1, 1, height, width}, options);
+  const int64_t of_channel = one.columns()[1], windows = one.columns()[2];
+  check(columns.size(1) % of_channel == 0 && columns.size(2) == windows, "fold: got shape ",
+        x.sizes(), ", expected [..., a multiple of ", of_channel, ", ", windows,
+        "] for these images and windows");
+  const Windows all(kFold.name, {columns.size(0), columns.size(1) / of_channel, height, width},
+                    options);
+  const Tensor y = folded(columns, all);
+  return x.dim() == 2 ? squeeze(y, 0) : y;
+}
+
+Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor) {
+  const int64_t r = upscale_factor;
+  check_factor("pixel_shuffle", x, r);
+  const int64_t c = x.size(-3), h = x.size(-2), w = x.size(-1);
+  element_count({h, r}, "pixel_shuffle");  // the products fit, also if the image is empty
+  element_count({w, r}, "pixel_shuffle");
+  check(c % (r * r) == 0, "pixel_shuffle: got ", c, " channels of shape ", x.sizes(),
+        " for the factor ", r, ", expected a multiple of ", r * r);
+  return shuffled(x, {leading_count(x), c / (r * r), r, r, h, w}, {0, 1, 4, 2, 5, 3},
+                  {c / (r * r), h * r, w * r});
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
+  const int64_t r = downscale_factor;
+  check_factor("pixel_unshuffle", x, r);
+  const int64_t c = x.size(-3), h = x.size(-2), w = x.size(-1);
+  element_count({c, r, r}, "pixel_unshuffle");
+  check(h % r == 0 && w % r == 0, "pixel_unshuffle: got a height and width of ", h, " and ", w,
+        " for the factor ", r, ", expected multiples of it; use pad()");
+  return shuffled(x, {leading_count(x), c, h / r, r, w / r, r}, {0, 1, 3, 5, 2, 4},
+                  {c * r * r, h / r, w / r});
 }
 
 }  // namespace binade

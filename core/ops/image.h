@@ -1,5 +1,5 @@
 // Pooling and resampling of images x [N, C, H, W], in x's memory order: results are channels-last
-// if x is.
+// if x is. Windows as columns, and pixels in place of channels: row-major results.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/conv/pair.h>
@@ -35,5 +35,26 @@ struct InterpolateOptions {
 // Differentiable any number of times.
 Tensor interpolate(const Tensor& x, int64_t height, int64_t width,
                    const InterpolateOptions& options = {});
+
+// Pairs are {vertical, horizontal}.
+struct UnfoldOptions {
+  Pair kernel = 1;
+  Pair dilation = 1;
+  Pair padding = 0;
+  Pair stride = 1;
+};
+// The windows of x, with zeros around it, as columns (im2col): [N, C, H, W] -> [N, C kh kw,
+// windows], in row-major order of (c, i, j) and of the windows. [C, H, W] has no N. Any dtype.
+// unfold and fold are differentiable any number of times.
+Tensor unfold(const Tensor& x, const UnfoldOptions& options);
+// The adjoint (col2im): columns [N, C kh kw, windows] -> [N, C, height, width], where elements of
+// several windows add up. f16 and bf16 are summed in f32 and rounded once.
+Tensor fold(const Tensor& x, int64_t height, int64_t width, const UnfoldOptions& options);
+
+// [..., C r^2, H, W] -> [..., C, H r, W r], r = upscale_factor: r x r channels become a square of
+// pixels. Any dtype.
+Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
+// The inverse: [..., C, H r, W r] -> [..., C r^2, H, W].
+Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 
 }  // namespace binade

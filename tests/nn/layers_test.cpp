@@ -4,6 +4,7 @@
 #include <binade/nn/init.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
+#include <binade/nn/resize.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,6 +55,17 @@ TEST(BatchNorm2d, NormalizesInTrainingAndRemembers) {
   layer.eval();
   EXPECT_NEAR(mean(layer(x)).item(), 0, 1e-4);
   EXPECT_THROW(layer(randn({8, 3})), Error);
+}
+
+TEST(PixelShuffle, IsUndoneByPixelUnshuffle) {
+  PixelShuffle up({.upscale_factor = 3});
+  PixelUnshuffle down({.downscale_factor = 3});
+  const Tensor x = randn({2, 18, 4, 5});
+  const Tensor y = up(x);
+  ASSERT_EQ(y.sizes(), (Dims{2, 2, 12, 15}));
+  EXPECT_EQ(select(select(select(y, 0, 1), 0, 1), 0, 4).at(5),
+            x.at(((18 + 9 + 5) * 4 + 1) * 5 + 1));
+  EXPECT_TRUE(equal(down(y), x));
 }
 
 TEST(Pooling, ShapesAndValues) {

@@ -272,6 +272,8 @@ TEST(Options, WhatIsLeftOutIsNamed) {
       {"MultiheadAttention: got heads = 0", [] { MultiheadAttention({.embed = 4}); }},
       {"Conv2d: got out = 0", [] { Conv2d({.in = 4, .out = 0, .kernel = 1}); }},
       {"Conv1d: got kernel = 0", [] { Conv1d({.in = 4, .out = 2}); }},
+      {"PixelShuffle: got upscale_factor = 0", [] { PixelShuffle({}); }},
+      {"PixelUnshuffle: got downscale_factor = 0", [] { PixelUnshuffle({}); }},
       {"BatchNorm2d: got channels = 0", [] { BatchNorm2d({}); }},
       {"GroupNorm: got groups = 0", [] { GroupNorm({.channels = 4}); }},
       {"LayerNorm: got normalized_shape = []", [] { LayerNorm({}); }},
