@@ -21,6 +21,7 @@
 #include <binade/core/ops/layer_norm.h>
 #include <binade/core/ops/linear.h>
 #include <binade/core/ops/loss.h>
+#include <binade/core/ops/margin_loss.h>
 #include <binade/core/ops/matmul.h>
 #include <binade/core/ops/pointwise_loss.h>
 #include <binade/core/ops/random.h>

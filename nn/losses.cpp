@@ -51,6 +51,38 @@ Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets,
   return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_);
 }
 
+TripletMarginLoss::TripletMarginLoss(const TripletMarginLossOptions& options) : options_(options) {
+  check(options.margin > 0, "TripletMarginLoss: got margin ", options.margin,
+        ", expected more than 0");
+}
+
+Tensor TripletMarginLoss::operator()(const Tensor& anchor, const Tensor& positive,
+                                     const Tensor& negative) const {
+  return triplet_margin_loss(anchor, positive, negative, options_);
+}
+
+Tensor CosineEmbeddingLoss::operator()(const Tensor& x1, const Tensor& x2,
+                                       const Tensor& target) const {
+  return cosine_embedding_loss(x1, x2, target, options_.margin, options_.reduction);
+}
+
+Tensor MarginRankingLoss::operator()(const Tensor& x1, const Tensor& x2,
+                                     const Tensor& target) const {
+  return margin_ranking_loss(x1, x2, target, options_.margin, options_.reduction);
+}
+
+Tensor HingeEmbeddingLoss::operator()(const Tensor& x, const Tensor& target) const {
+  return hinge_embedding_loss(x, target, options_.margin, options_.reduction);
+}
+
+Tensor GaussianNLLLoss::operator()(const Tensor& x, const Tensor& target, const Tensor& var) const {
+  return gaussian_nll_loss(x, target, var, options_);
+}
+
+Tensor PoissonNLLLoss::operator()(const Tensor& x, const Tensor& target) const {
+  return poisson_nll_loss(x, target, options_);
+}
+
 Tensor CosineSimilarity::operator()(const Tensor& x1, const Tensor& x2) const {
   return cosine_similarity(x1, x2, options_.dim, options_.eps);
 }

@@ -118,6 +118,80 @@ class CTCLoss {
   CTCLossOptions options_;
 };
 
+// Takes anchor, positive and negative vectors [N, D] or [D].
+class TripletMarginLoss {
+ public:
+  explicit TripletMarginLoss(const TripletMarginLossOptions& options = {});
+  Tensor operator()(const Tensor& anchor, const Tensor& positive, const Tensor& negative) const;
+
+ private:
+  TripletMarginLossOptions options_;
+};
+
+struct CosineEmbeddingLossOptions {
+  Reduction reduction = Reduction::mean;
+  double margin = 0;
+};
+
+// Takes pairs of vectors [N, D] and targets [N] of 1 and -1.
+class CosineEmbeddingLoss {
+ public:
+  explicit CosineEmbeddingLoss(const CosineEmbeddingLossOptions& options = {})
+      : options_(options) {}
+  Tensor operator()(const Tensor& x1, const Tensor& x2, const Tensor& target) const;
+
+ private:
+  CosineEmbeddingLossOptions options_;
+};
+
+struct MarginRankingLossOptions {
+  Reduction reduction = Reduction::mean;
+  double margin = 0;
+};
+
+class MarginRankingLoss {
+ public:
+  explicit MarginRankingLoss(const MarginRankingLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& x1, const Tensor& x2, const Tensor& target) const;
+
+ private:
+  MarginRankingLossOptions options_;
+};
+
+struct HingeEmbeddingLossOptions {
+  Reduction reduction = Reduction::mean;
+  double margin = 1;
+};
+
+class HingeEmbeddingLoss {
+ public:
+  explicit HingeEmbeddingLoss(const HingeEmbeddingLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& x, const Tensor& target) const;
+
+ private:
+  HingeEmbeddingLossOptions options_;
+};
+
+// The input is means, with a variance for each.
+class GaussianNLLLoss {
+ public:
+  explicit GaussianNLLLoss(const GaussianNLLLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& x, const Tensor& target, const Tensor& var) const;
+
+ private:
+  GaussianNLLLossOptions options_;
+};
+
+// The input is logarithms of rates, or rates without log_input; the target is counts.
+class PoissonNLLLoss {
+ public:
+  explicit PoissonNLLLoss(const PoissonNLLLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& x, const Tensor& target) const;
+
+ private:
+  PoissonNLLLossOptions options_;
+};
+
 struct CosineSimilarityOptions {
   int dim = 1;
   double eps = 1e-8;

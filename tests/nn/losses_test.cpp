@@ -31,6 +31,22 @@ TEST(Losses, ObjectsHoldTheirOptions) {
   EXPECT_NEAR(CosineSimilarity({.dim = 0})(x, x).item(), 1, 1e-6);
 }
 
+TEST(Losses, MarginsAndLikelihoodsHoldTheirOptions) {
+  const Tensor a = from_values({0, 0}, {1, 2}), p = from_values({3, 4}, {1, 2}),
+               n = from_values({6, 8}, {1, 2}), apart = full({1}, -1);
+  EXPECT_NEAR(TripletMarginLoss({.margin = 7, .eps = 0})(a, p, n).item(), 2, 1e-5);
+  EXPECT_THROW(TripletMarginLoss({.margin = -1}), Error);
+  EXPECT_NEAR(CosineEmbeddingLoss({.margin = 0.25})(p, n, apart).item(), 0.75, 1e-6);
+  const MarginRankingLoss ranking({.reduction = Reduction::sum, .margin = 2});
+  EXPECT_EQ(ranking(p, n, apart).item(), 0);
+  EXPECT_EQ(ranking(n, p, apart).item(), 3 + 2 + 4 + 2);
+  const HingeEmbeddingLoss hinge({.reduction = Reduction::none, .margin = 5});
+  EXPECT_EQ(hinge(p, apart).at(1), 1);
+  const GaussianNLLLoss gaussian({.full = true});
+  EXPECT_NEAR(gaussian(p, p, ones({1, 2})).item(), 0.5 * std::log(2 * M_PI), 1e-6);
+  EXPECT_EQ(PoissonNLLLoss({.log_input = false, .eps = 0})(ones({1}), ones({1})).item(), 1);
+}
+
 TEST(Losses, Classes) {
   const Tensor logits = zeros({2, 4, 3}), target = ones({2, 3}, DType::i64);
   EXPECT_NEAR(CrossEntropyLoss()(logits, target).item(), std::log(4), 1e-6);

@@ -98,6 +98,7 @@ std::vector<OpRow> sort_rows();
 std::vector<OpRow> search_rows();
 std::vector<OpRow> covariance_rows();
 std::vector<OpRow> window_rows();
+std::vector<OpRow> margin_loss_rows();
 std::vector<OpRow> contraction_rows();
 std::vector<OpRow> conv_rows();
 std::vector<OpRow> pool_rows();
