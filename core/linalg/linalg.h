@@ -122,6 +122,17 @@ struct Lstsq {
 Lstsq lstsq(const Tensor& a, const Tensor& b, const LstsqOptions& options = {},
             SourceLine where = SourceLine::here());
 
+struct PinvOptions {
+  // Singular values of at most rcond times the largest count as 0; negative: the dtype's epsilon
+  // times max(m, n).
+  double rcond = -1;
+};
+// The pseudoinverse (Moore and Penrose) of a [..., m, n]: [..., n, m], by the singular values. The
+// gradient assumes that the rank does not change; unlike that of svd it is finite for equal
+// singular values.
+Tensor pinv(const Tensor& a, const PinvOptions& options = {},
+            SourceLine where = SourceLine::here());
+
 struct MatrixNormOptions {
   int row = -2, column = -1;  // the dimensions of the matrices
   bool keepdim = false;

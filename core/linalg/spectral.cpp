@@ -1,4 +1,4 @@
-// svd, svdvals, eigh and eigvalsh.
+// svd, svdvals, pinv, eigh and eigvalsh.
 #include <binade/core/autograd/op.h>
 #include <binade/core/device/host_sync.h>
 #include <binade/core/linalg/linalg.h>
@@ -112,6 +112,48 @@ SVD svd_of(const Tensor& a_, bool full) {
   return {results[0], results[1], results[2]};
 }
 
+// v diag(1 / s) u^T of host factors, 1 / s = 0 for s <= rcond times the largest.
+Tensor pseudoinverse(const Tensor& u, const Tensor& s, const Tensor& vh, double rcond) {
+  if (s.size(-1) == 0) {
+    return zeros(batch_of(u, {vh.size(-1), u.size(-2)}), u.dtype());
+  }
+  const NoGradGuard guard;
+  const PrecisionScope no_policy(Precision::full());
+  const Tensor large = gt(s, mul(narrow(s, -1, 0, 1), rcond));
+  const Tensor inverse = where(large, div(1, where(large, s, 1)), 0);
+  return matmul(mul(mt(vh), as_row(inverse)), mt(u));
+}
+
+// With p = pinv(a): da = (I - a p) g^T p p^T + p^T p g^T (I - p a) - p^T g p^T
+// (Golub and Pereyra, 1973).
+Tensor pinv_gradient(const Tensor& a, const Tensor& p, const Tensor& g) {
+  const Tensor left = matmul(mt(g), matmul(p, mt(p))), right = matmul(matmul(mt(p), p), mt(g));
+  const Tensor within = matmul(matmul(mt(p), g), mt(p));
+  return sub(add(sub(left, matmul(a, matmul(p, left))), sub(right, matmul(matmul(right, p), a))),
+             within);
+}
+
+Tensor pinv_of(const Tensor& a_, double rcond) {
+  static constexpr Op kOp{"pinv", OpClass::reduction, true};
+  auto [a] = kOp.enter(a_);
+  check_matrices("pinv", a);
+  check(rcond == rcond, "pinv: got rcond = nan, expected a number; negative ones mean the default");
+  const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
+  const Tensor matrices = to_host(a), u = host_memory(batch_of(a, {m, k}), a),
+               s = host_memory(batch_of(a, {k}), a), vh = host_memory(batch_of(a, {k, n}), a);
+  check_done(host::svd(batch(matrices), batch(u), vectors(s), batch(vh), true), "pinv", batch_of(a),
+             kNotFinite, kFinite);
+  const double least =
+      rcond >= 0 ? rcond : epsilon(s.dtype()) * static_cast<double>(std::max(m, n));
+  Tensor y = from_host(pseudoinverse(u, s, vh, least), a);
+  return kOp.record({a}, y, save(a, y),
+                    [rcond](const Tensor& dy, const Tensor& a_, const Tensor& y) -> Grads {
+                      const Tensor a = wide(a_);
+                      const Tensor p = computes_again(a_) ? pinv_of(a, rcond) : y;
+                      return {narrow_to(pinv_gradient(a, p, wide(dy)), a_)};
+                    });
+}
+
 constexpr Op kEigh{"eigh", OpClass::reduction, true};
 
 // da = v (diag(dl) + (v^T dv) f) v^T made symmetric, f_ij = 1 / (l_j - l_i)
@@ -175,6 +217,11 @@ Tensor svdvals(const Tensor& a_, SourceLine where) {
              kNotFinite, kFinite);
   Tensor y = from_host(s, a);
   return kSvd.plain({a}, y);
+}
+
+Tensor pinv(const Tensor& a, const PinvOptions& options, SourceLine where) {
+  const detail::HostSyncCall waits("pinv", where);
+  return pinv_of(a, options.rcond);
 }
 
 Eigh eigh(const Tensor& a, std::string_view uplo, SourceLine where) {

@@ -1,5 +1,5 @@
-// Rows of singular values, eigenvalues and their vectors, which are squared, since their signs are
-// arbitrary.
+// Rows of singular values, pseudoinverses, eigenvalues and their vectors, which are squared, since
+// their signs are arbitrary.
 #include <binade/core/linalg/linalg.h>
 #include <binade/core/tensor/create.h>
 
@@ -42,6 +42,34 @@ OpRow svdvals_row() {
       singular_values);
   row.shapes.push_back({{2, 5, 3}});
   row.shapes.push_back({{2, 4}});
+  return row;
+}
+
+OpRow pinv_row(const char* name, const std::vector<Shapes>& shapes) {
+  OpRow row = matrix_row(
+      "pinv", Form::spread, [](const Tensors& x) { return Tensors{linalg::pinv(x[0])}; },
+      [](const Arrays& x) {
+        const int64_t m = x[0].sizes[x[0].dim() - 2], n = x[0].sizes.back();
+        return for_matrices({x[0]}, {{n, m}}, [](const auto& a) {
+          const Factors f = thin_svd(a[0]);
+          Matrix v = transposed(f.vh);
+          for (int64_t i = 0; i < v.rows; ++i) {
+            for (int64_t j = 0; j < v.columns; ++j) {
+              v(i, j) /= f.s(j, 0);
+            }
+          }
+          return std::vector{product(v, transposed(f.u))};
+        });
+      });
+  row.attributes = name;
+  row.shapes = shapes;
+  add_errors(row, {fails("infinities",
+                         [] {
+                           linalg::pinv(full({2, 3}, INFINITY));
+                         }),
+                   fails("rcond that is not a number", [] {
+                     linalg::pinv(ones({2, 3}), {.rcond = NAN});
+                   })});
   return row;
 }
 
@@ -109,7 +137,8 @@ OpRow eigvalsh_row() {
 std::vector<OpRow> spectral_rows() {
   const std::vector<Shapes> tall = {{{3, 3}}, {{2, 4, 2}}, {{3, 0}}},
                             wide = {{{2, 3}}, {{2, 1, 2, 4}}, {{0, 2}}};
-  return {svd_row("tall", tall), svd_row("wide", wide), svdvals_row(), eigh_row(), eigvalsh_row()};
+  return {svd_row("tall", tall), svd_row("wide", wide),  svdvals_row(),         eigh_row(),
+          eigvalsh_row(),        pinv_row("tall", tall), pinv_row("wide", wide)};
 }
 
 }  // namespace binade::op_table
