@@ -61,6 +61,62 @@ class List : public Module {
   std::vector<std::unique_ptr<M>> modules_;
 };
 
+// Modules of one class under names of their own, as PyTorch's ModuleDict; they keep the order in
+// which they were added. A Dict cannot be called.
+//
+//   nn::Dict<nn::Linear> heads{*this, "heads"};
+//   heads.emplace("age", {.in = 8, .out = 1});
+//   for (const std::string& name : heads.keys()) { y[name] = heads[name](x); }
+template <class M>
+class Dict : public Module {
+ public:
+  using Module::Module;
+
+  template <class T = M>
+  M& emplace(const std::string& key, const typename T::Options& options) {
+    return add(key, std::make_unique<T>(options));
+  }
+  // Adds a module of class M or of a subclass; a Dict<Module> holds modules of any class. A key
+  // that exists is an error.
+  template <class Added>
+  Added& add(const std::string& key, std::unique_ptr<Added> module) {
+    check(module != nullptr, "Dict: got a null module");
+    Added& added = *module;
+    register_module(key, added);
+    keys_.push_back(key);
+    modules_.push_back(std::move(module));
+    return added;
+  }
+
+  size_t size() const { return keys_.size(); }
+  const std::vector<std::string>& keys() const { return keys_; }
+  bool contains(std::string_view key) const { return find(key) < keys_.size(); }
+  M& operator[](std::string_view key) const {
+    const size_t at = find(key);
+    check(at < keys_.size(), "Dict: got the key '", key, "', expected one of ", listed());
+    return *modules_[at];
+  }
+
+ private:
+  size_t find(std::string_view key) const {
+    size_t at = 0;
+    while (at < keys_.size() && keys_[at] != key) {
+      ++at;
+    }
+    return at;
+  }
+  std::string listed() const {
+    std::string all;
+    for (const std::string& key : keys_) {
+      all += (all.empty() ? "'" : ", '") + key + "'";
+    }
+    return all.empty() ? "none" : all;
+  }
+
+  std::vector<std::string> keys_;
+  std::vector<std::unique_ptr<M>> modules_;
+};
+
 // A function as a module, for example in a Sequential: it has no parameters of its own.
 //   seq.add<nn::Lambda>([](const Tensor& x) { return x * 2; });
 class Lambda : public Module {

@@ -259,6 +259,29 @@ TEST(List, HoldsModulesUnderTheirIndex) {
   EXPECT_EQ(mixed[0](binade::full({1}, -1.0)).item(), 0);
 }
 
+TEST(Dict, HoldsModulesUnderNames) {
+  struct Heads : nn::Module {
+    Heads() {
+      heads.emplace("year", {.in = 4, .out = 1});
+      heads.emplace("age", {.in = 4, .out = 2});
+    }
+    Tensor forward(const Tensor& x) override { return heads["age"](x); }
+    nn::Dict<nn::Linear> heads{*this, "heads"};
+  };
+  Heads model;
+  EXPECT_EQ(names_of(model.named_parameters())[3], "heads.age.bias");
+  EXPECT_EQ(model.heads.keys(), (std::vector<std::string>{"year", "age"}));
+  EXPECT_EQ(model(binade::ones({3, 4})).sizes(), (binade::Dims{3, 2}));
+  EXPECT_TRUE(model.heads.contains("age") && !model.heads.contains("ages"));
+  expect_part(error_of([&] { model.heads["ages"]; }),
+              "got the key 'ages', expected one of 'year', 'age'");
+  expect_part(error_of([&] { model.heads.emplace("age", {.in = 4, .out = 1}); }), "'age'");
+  EXPECT_EQ(model.heads.size(), 2u);
+  nn::Dict<nn::Module> mixed;
+  mixed.add("relu", std::make_unique<nn::ReLU>());
+  EXPECT_EQ(mixed["relu"](binade::full({1}, -1.0)).item(), 0);
+}
+
 // -Wextra warns of most of these while they are compiled.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
