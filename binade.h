@@ -84,7 +84,9 @@
 #include <binade/optim/lamb.h>
 #include <binade/optim/lars.h>
 #include <binade/optim/loss_scaler.h>
+#include <binade/optim/nadam.h>
 #include <binade/optim/plateau.h>
+#include <binade/optim/radam.h>
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>

@@ -5,6 +5,7 @@
 #include <binade/kernels/exponents/exponents.h>
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/optimizer_adaptive.h>
+#include <binade/kernels/optimizer/optimizer_moment.h>
 #include <binade/kernels/optimizer/optimizer_trust.h>
 
 #include <algorithm>
@@ -124,6 +125,30 @@ Prepared adagrad_step(int64_t rows, int64_t cols, DType dtype, Device device) {
           s.bytes - 2 * bytes_of(s.second), 0};
 }
 
+Prepared moment_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  return {o,
+          [s] {
+            kernels::moment_step({.param = s.param,
+                                  .master = s.master,
+                                  .grad = s.grad,
+                                  .exp_avg = s.first,
+                                  .exp_avg_sq = s.second,
+                                  .rule = kernels::MomentRule::nadam,
+                                  .lr = 1e-3,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .eps = 1e-8,
+                                  .weight_decay = 0,
+                                  .decoupled = false,
+                                  .momentum_decay = 4e-3,
+                                  .step = 1,
+                                  .grad_multiplier = 1});
+          },
+          s.bytes, 0};
+}
+
 // A trust table with one parameter that has all elements.
 kernels::TrustTable one_parameter(Operands& o, int64_t count) {
   const int64_t chunks = (count + kernels::kTrustChunk - 1) / kernels::kTrustChunk;
@@ -206,6 +231,7 @@ std::vector<KernelCase> optimizer_kernel_cases() {
           {"adam_step", kElements, adam_step},
           {"rmsprop_step", kElements, rmsprop_step},
           {"adagrad_step", kElements, adagrad_step},
+          {"moment_step", kElements, moment_step},
           {"lamb_step", kElements, lamb_step},
           {"lars_step", kElements, lars_step}};
 }

@@ -26,10 +26,7 @@ AdamWOptions common(const AdamOptions& options) {
 }
 
 void check_adamw(const char* name, const AdamWOptions& options) {
-  for (double beta : options.betas) {
-    check(beta >= 0 && beta < 1, name, ": got betas = {", options.betas[0], ", ", options.betas[1],
-          "}, expected numbers in [0, 1)");
-  }
+  check_betas(name, options.betas);
   check(options.eps >= 0, name, ": got eps = ", options.eps, ", expected a number >= 0");
 }
 

@@ -62,6 +62,13 @@ std::vector<Options> options_of(const char* optimizer, const Options& options,
   return all;
 }
 
+inline void check_betas(const char* optimizer, const std::array<double, 2>& betas) {
+  for (double beta : betas) {
+    check(beta >= 0 && beta < 1, optimizer, ": got betas = {", betas[0], ", ", betas[1],
+          "}, expected numbers in [0, 1)");
+  }
+}
+
 // The settings that the base class uses.
 template <class Options>
 std::vector<GroupSettings> settings_of(const std::vector<Options>& all) {

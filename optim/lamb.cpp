@@ -5,10 +5,7 @@ namespace binade::optim {
 namespace {
 
 void check_lamb(const LAMBOptions& options) {
-  for (double beta : options.betas) {
-    check(beta >= 0 && beta < 1, "LAMB: got betas = {", options.betas[0], ", ", options.betas[1],
-          "}, expected numbers in [0, 1)");
-  }
+  check_betas("LAMB", options.betas);
   check(options.eps >= 0, "LAMB: got eps = ", options.eps, ", expected a number >= 0");
 }
 

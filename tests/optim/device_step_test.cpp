@@ -7,6 +7,8 @@
 #include <binade/optim/lamb.h>
 #include <binade/optim/lars.h>
 #include <binade/optim/loss_scaler.h>
+#include <binade/optim/nadam.h>
+#include <binade/optim/radam.h>
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
@@ -161,6 +163,13 @@ TEST(DeviceStep, OtherOptimizersFollowTheCpu) {
   });
   all([](const ParameterList& list) {
     return std::make_unique<Adagrad>(list, AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
+  });
+  all([](const ParameterList& list) {
+    return std::make_unique<NAdam>(list, NAdamOptions{.lr = 0.01, .weight_decay = 0.01});
+  });
+  all([](const ParameterList& list) {
+    return std::make_unique<RAdam>(
+        list, RAdamOptions{.lr = 0.01, .weight_decay = 0.1, .decoupled_weight_decay = true});
   });
   all([](const ParameterList& list) {
     return std::make_unique<LAMB>(list, LAMBOptions{.lr = 0.02});

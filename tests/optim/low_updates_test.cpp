@@ -6,6 +6,8 @@
 #include <binade/optim/adamw.h>
 #include <binade/optim/lamb.h>
 #include <binade/optim/lars.h>
+#include <binade/optim/nadam.h>
+#include <binade/optim/radam.h>
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
@@ -33,6 +35,12 @@ OptimizerPtr make_low(const std::string& name, const ParameterList& list, double
   }
   if (name == "adagrad") {
     return std::make_unique<Adagrad>(list, AdagradOptions{.lr = lr});
+  }
+  if (name == "nadam") {
+    return std::make_unique<NAdam>(list, NAdamOptions{.lr = lr});
+  }
+  if (name == "radam") {
+    return std::make_unique<RAdam>(list, RAdamOptions{.lr = lr});
   }
   if (name == "lamb") {
     return std::make_unique<LAMB>(list, LAMBOptions{.lr = lr});
@@ -154,7 +162,7 @@ TEST_P(LowUpdatesOf, ResumeBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, LowUpdatesOf,
                          testing::Combine(testing::Values("sgd", "adamw", "rmsprop", "adagrad",
-                                                          "lamb", "lars"),
+                                                          "nadam", "radam", "lamb", "lars"),
                                           testing::Values(DType::f16, DType::bf16)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" +

@@ -1,9 +1,11 @@
-// RMSprop, Adagrad, LAMB and LARS: their formulas over an arena, state, settings; momentum of all
-// optimizers.
+// RMSprop, Adagrad, NAdam, RAdam, LAMB and LARS: state, settings; momentum of all optimizers. Their
+// formulas are in optimizer_formulas_test.cpp.
 #include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/lamb.h>
 #include <binade/optim/lars.h>
+#include <binade/optim/nadam.h>
+#include <binade/optim/radam.h>
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
@@ -18,126 +20,6 @@
 namespace binade::optim::optimizers_test {
 namespace {
 
-struct Reference {  // of one parameter
-  std::vector<double> p, a, b, c;
-  int64_t updates = 0;
-};
-
-double norm(const std::vector<double>& x) {
-  double sum = 0;
-  for (double value : x) {
-    sum += value * value;
-  }
-  return std::sqrt(sum);
-}
-
-void step(Reference& r, const std::vector<double>& gradient, const RMSpropOptions& o) {
-  for (size_t i = 0; i < r.p.size(); ++i) {
-    const double g = gradient[i] + o.weight_decay * r.p[i];
-    r.a[i] = o.alpha * r.a[i] + (1 - o.alpha) * g * g;
-    r.b[i] = o.alpha * r.b[i] + (1 - o.alpha) * g;
-    const double spread = o.centered ? r.a[i] - r.b[i] * r.b[i] : r.a[i];
-    r.c[i] = o.momentum * r.c[i] + g / (std::sqrt(spread) + o.eps);
-    r.p[i] -= o.lr * r.c[i];
-  }
-}
-
-void step(Reference& r, const std::vector<double>& gradient, const AdagradOptions& o) {
-  const auto t = static_cast<double>(++r.updates);
-  for (size_t i = 0; i < r.p.size(); ++i) {
-    const double g = gradient[i] + o.weight_decay * r.p[i];
-    r.a[i] += g * g + (t == 1 ? o.initial_accumulator_value : 0);
-    r.p[i] -= o.lr / (1 + (t - 1) * o.lr_decay) * g / (std::sqrt(r.a[i]) + o.eps);
-  }
-}
-
-void step(Reference& r, const std::vector<double>& gradient, const LAMBOptions& o) {
-  const auto t = static_cast<double>(++r.updates);
-  for (size_t i = 0; i < r.p.size(); ++i) {
-    const double g = gradient[i];
-    r.a[i] = o.betas[0] * r.a[i] + (1 - o.betas[0]) * g;
-    r.b[i] = o.betas[1] * r.b[i] + (1 - o.betas[1]) * g * g;
-    r.c[i] = r.a[i] / (1 - std::pow(o.betas[0], t)) /
-                 (std::sqrt(r.b[i] / (1 - std::pow(o.betas[1], t))) + o.eps) +
-             o.weight_decay * r.p[i];
-  }
-  const double p = norm(r.p), d = norm(r.c), ratio = p > 0 && d > 0 ? p / d : 1;
-  for (size_t i = 0; i < r.p.size(); ++i) {
-    r.p[i] -= o.lr * ratio * r.c[i];
-  }
-}
-
-void step(Reference& r, const std::vector<double>& gradient, const LARSOptions& o) {
-  const double p = norm(r.p), g = norm(gradient);
-  const double ratio =
-      p > 0 && g > 0 ? o.trust_coefficient * p / (g + o.weight_decay * p + o.eps) : 1;
-  for (size_t i = 0; i < r.p.size(); ++i) {
-    r.a[i] = o.momentum * r.a[i] + o.lr * ratio * (gradient[i] + o.weight_decay * r.p[i]);
-    r.p[i] -= r.a[i];
-  }
-}
-
-const std::vector<ParameterSpec> kMixedBag = {{"conv", {5, 3, 3, 3}, DType::f64, false, true},
-                                              {"bias", {7}, DType::f64, true},
-                                              {"empty", {0}, DType::f64},
-                                              {"scalar", {}, DType::f64},
-                                              {"matrix", {128, 3}, DType::f64}};
-
-template <class O, class Options>
-void follow(const Options& options) {
-  const TestParameters parameters(kMixedBag);
-  O optimizer(parameters.list, options);
-  std::vector<Reference> references;
-  for (const Parameter& parameter : parameters.list) {
-    const std::vector<double> p = values_of(parameter.value), zeros(p.size());
-    references.push_back({p, zeros, zeros, zeros});
-  }
-  for (int t = 0; t < 6; ++t) {
-    for (size_t i = 0; i < parameters.list.size(); ++i) {
-      if (t == 2 && i == 1) {
-        continue;  // a step without this parameter's gradient
-      }
-      const Tensor g = randn(parameters.list[i].value.sizes(), DType::f64);
-      parameters.set_gradient(i, g, t % 2 ? 1024 : 1);
-      std::vector<double> halved = values_of(g);
-      for (double& value : halved) {
-        value /= 2;
-      }
-      step(references[i], halved, options);
-    }
-    ASSERT_EQ(optimizer.step({.divisor = 2}), StepOutcome::applied);
-    for (size_t i = 0; i < parameters.list.size(); ++i) {
-      const std::vector<double> got = values_of(parameters.list[i].value);
-      for (size_t k = 0; k < got.size(); ++k) {
-        ASSERT_NEAR(got[k], references[i].p[k], 1e-11 * (1 + std::abs(got[k])))
-            << parameters.list[i].name << " step " << t;
-      }
-    }
-  }
-}
-
-TEST(RMSprop, FollowsTheFormula) {
-  follow<RMSprop>(RMSpropOptions{});
-  follow<RMSprop>(RMSpropOptions{.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.5});
-  follow<RMSprop>(RMSpropOptions{.eps = 1e-3, .momentum = 0.9, .centered = true});
-}
-
-TEST(Adagrad, FollowsTheFormula) {
-  follow<Adagrad>(AdagradOptions{});
-  follow<Adagrad>(AdagradOptions{
-      .lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.1, .initial_accumulator_value = 0.5});
-}
-
-TEST(LAMB, FollowsTheFormula) {
-  follow<LAMB>(LAMBOptions{.lr = 0.02});
-  follow<LAMB>(LAMBOptions{.betas = {0.5, 0.9}, .eps = 1e-3, .weight_decay = 0});
-}
-
-TEST(LARS, FollowsTheFormula) {
-  follow<LARS>(LARSOptions{});
-  follow<LARS>(LARSOptions{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
-}
-
 using Maker = std::function<std::unique_ptr<Optimizer>(const ParameterList&)>;
 
 std::map<std::string, Maker> makers() {
@@ -150,6 +32,14 @@ std::map<std::string, Maker> makers() {
            [](const ParameterList& list) {
              return std::make_unique<Adagrad>(
                  list, AdagradOptions{.lr_decay = 0.1, .initial_accumulator_value = 0.25});
+           }},
+          {"nadam",
+           [](const ParameterList& list) {
+             return std::make_unique<NAdam>(list, NAdamOptions{.weight_decay = 0.1});
+           }},
+          {"radam",
+           [](const ParameterList& list) {
+             return std::make_unique<RAdam>(list, RAdamOptions{.betas = {0.9, 0.8}});
            }},
           {"lamb",
            [](const ParameterList& list) {
@@ -165,6 +55,8 @@ TEST(Optimizers, StateRoundTripContinuesBitIdentically) {
   const std::map<std::string, std::set<std::string>> names = {
       {"rmsprop", {"grad_avg", "momentum_buffer", "square_avg"}},
       {"adagrad", {"sum"}},
+      {"nadam", {"exp_avg", "exp_avg_sq"}},
+      {"radam", {"exp_avg", "exp_avg_sq"}},
       {"lamb", {"exp_avg", "exp_avg_sq"}},
       {"lars", {"momentum_buffer"}}};
   for (const auto& [name, make] : makers()) {
@@ -327,6 +219,9 @@ TEST(Optimizers, GroupsHaveEveryOption) {
                               {.alpha = 0.5, .momentum = 0.5, .centered = true});
   expect_own_options<Adagrad>({.lr_decay = 0.5, .initial_accumulator_value = 2}, {},
                               {.lr_decay = 0.5, .initial_accumulator_value = 2});
+  expect_own_options<NAdam>({.betas = {{0.5, 0.6}}, .eps = 0.1}, {},
+                            {.betas = {0.5, 0.6}, .eps = 0.1});
+  expect_own_options<RAdam>({.lr = 0.5, .momentum = 0.5}, {}, {.lr = 0.5, .betas = {0.5, 0.999}});
   expect_own_options<LAMB>({.betas = {{0.5, 0.6}}, .eps = 0.1}, {},
                            {.betas = {0.5, 0.6}, .eps = 0.1});
   expect_own_options<LARS>({.eps = 0.1, .trust_coefficient = 0.5}, {},
@@ -386,6 +281,10 @@ TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
   EXPECT_THROW(RMSprop(list, {.momentum = -0.1}), Error);
   EXPECT_THROW(Adagrad(list, {.lr_decay = -1}), Error);
   EXPECT_THROW(Adagrad(list, {.initial_accumulator_value = -1}), Error);
+  EXPECT_THROW(NAdam(list, {.betas = {0.9, 1}}), Error);
+  EXPECT_THROW(NAdam(list, {.momentum_decay = -1}), Error);
+  EXPECT_THROW(RAdam(list, {.betas = {-0.1, 0.9}}), Error);
+  EXPECT_THROW(RAdam(list, {.eps = -1}), Error);
   EXPECT_THROW(LAMB(list, {.betas = {0.9, 1}}), Error);
   EXPECT_THROW(LARS(list, {.trust_coefficient = 0}), Error);
   EXPECT_THROW(LARS(list, {.lr = -1}), Error);

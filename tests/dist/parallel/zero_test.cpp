@@ -9,6 +9,7 @@
 #include <binade/optim/clip.h>
 #include <binade/optim/lamb.h>
 #include <binade/optim/loss_scaler.h>
+#include <binade/optim/nadam.h>
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
@@ -141,6 +142,10 @@ TEST(Zero, ShardedStatesEqualWholeOnesBitForBit) {
       {.dtype = DType::f32,
        .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
          return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions{.lr = 0.1});
+       }},
+      {.dtype = DType::f32,
+       .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
+         return std::make_unique<optim::NAdam>(p, optim::NAdamOptions{.weight_decay = 0.1});
        }},
       {.dtype = DType::f32,
        .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
