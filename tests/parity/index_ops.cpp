@@ -172,6 +172,44 @@ void add_arranging(Ops& ops) {
   };
 }
 
+void add_joins_and_searches(Ops& ops) {
+  ops["hstack"] = [](const Call& call) { return one(hstack({call.in("x"), call.in("y")})); };
+  ops["vstack"] = [](const Call& call) { return one(vstack({call.in("x"), call.in("y")})); };
+  ops["searchsorted"] = [](const Call& call) {
+    return one(searchsorted(sort(call.in("x")).values, call.in("v"), call.attr("right")));
+  };
+  ops["bucketize"] = [](const Call& call) {
+    return one(bucketize(call.in("v"), sort(call.in("x")).values, call.attr("right")));
+  };
+  ops["histc"] = [](const Call& call) {
+    return one(
+        histc(call.in("x"), call.attr("bins"), number(call.attr("min")), number(call.attr("max"))));
+  };
+}
+
+UnfoldOptions windows_of(const Call& call) {
+  UnfoldOptions options;
+  read_pair(call.attr("kernel"), options.kernel);
+  read_pair(call.attr("dilation"), options.dilation);
+  read_pair(call.attr("padding"), options.padding);
+  read_pair(call.attr("stride"), options.stride);
+  return options;
+}
+
+void add_windows(Ops& ops) {
+  ops["unfold"] = [](const Call& call) { return one(unfold(call.in("x"), windows_of(call))); };
+  ops["fold"] = [](const Call& call) {
+    const Json& size = call.attr("size");
+    return one(fold(call.in("x"), size[0], size[1], windows_of(call)));
+  };
+  ops["pixel_shuffle"] = [](const Call& call) {
+    return one(pixel_shuffle(call.in("x"), call.attr("upscale_factor")));
+  };
+  ops["pixel_unshuffle"] = [](const Call& call) {
+    return one(pixel_unshuffle(call.in("x"), call.attr("downscale_factor")));
+  };
+}
+
 }  // namespace
 
 const std::map<std::string, Handler>& index_ops() {
@@ -182,6 +220,8 @@ const std::map<std::string, Handler>& index_ops() {
     add_advanced(made);
     add_order(made);
     add_arranging(made);
+    add_joins_and_searches(made);
+    add_windows(made);
     return made;
   }();
   return ops;

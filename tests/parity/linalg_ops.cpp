@@ -61,6 +61,10 @@ const std::map<std::string, Handler>& linalg_ops() {
       {"qr", run_qr},
       {"svd", run_svd},
       {"svdvals", [](const Call& call) { return one(linalg::svdvals(call.in("a"))); }},
+      {"pinv",
+       [](const Call& call) {
+         return one(linalg::pinv(call.in("a"), {.rcond = number(call.attr("rcond"))}));
+       }},
       {"eigh", run_eigh},
       {"eigvalsh", [](const Call& call) { return one(linalg::eigvalsh(call.in("a"))); }},
       {"lstsq",

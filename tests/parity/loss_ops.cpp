@@ -70,6 +70,45 @@ void add_pointwise(Ops& ops) {
   };
 }
 
+void add_margins(Ops& ops) {
+  ops["triplet_margin_loss"] = [](const Call& call) {
+    return one(triplet_margin_loss(call.in("anchor"), call.in("positive"), call.in("negative"),
+                                   {.reduction = reduction_of(call),
+                                    .margin = number(call.attr("margin")),
+                                    .p = number(call.attr("p")),
+                                    .eps = number(call.attr("eps")),
+                                    .swap = call.attr("swap")}));
+  };
+  ops["cosine_embedding_loss"] = [](const Call& call) {
+    return one(cosine_embedding_loss(call.in("x"), call.in("y"), call.in("target"),
+                                     number(call.attr("margin")), reduction_of(call)));
+  };
+  ops["margin_ranking_loss"] = [](const Call& call) {
+    return one(margin_ranking_loss(call.in("x"), call.in("y"), call.in("target"),
+                                   number(call.attr("margin")), reduction_of(call)));
+  };
+  ops["hinge_embedding_loss"] = [](const Call& call) {
+    return one(hinge_embedding_loss(call.in("x"), call.in("target"), number(call.attr("margin")),
+                                    reduction_of(call)));
+  };
+}
+
+void add_likelihoods(Ops& ops) {
+  ops["gaussian_nll_loss"] = [](const Call& call) {
+    return one(gaussian_nll_loss(call.in("x"), call.in("target"), call.in("var"),
+                                 {.reduction = reduction_of(call),
+                                  .full = call.attr("full"),
+                                  .eps = number(call.attr("eps"))}));
+  };
+  ops["poisson_nll_loss"] = [](const Call& call) {
+    return one(poisson_nll_loss(call.in("x"), call.in("target"),
+                                {.reduction = reduction_of(call),
+                                 .log_input = call.attr("log_input"),
+                                 .full = call.attr("full"),
+                                 .eps = number(call.attr("eps"))}));
+  };
+}
+
 }  // namespace
 
 const std::map<std::string, Handler>& loss_ops() {
@@ -83,6 +122,8 @@ const std::map<std::string, Handler>& loss_ops() {
           cosine_similarity(call.in("x1"), call.in("x2"), call.attr("dim"), call.attr("eps")));
     };
     add_pointwise(made);
+    add_margins(made);
+    add_likelihoods(made);
     return made;
   }();
   return ops;

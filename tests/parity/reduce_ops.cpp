@@ -20,9 +20,10 @@ Dims dims_or_all(const Call& call) {
 void add_over_dims(Ops& ops) {
   using Reduction = Tensor (*)(const Tensor&, const Dims&, bool);
   const std::map<std::string, Reduction> plain = {
-      {"sum", sum},   {"mean", mean}, {"logsumexp", logsumexp},
-      {"amax", amax}, {"amin", amin}, {"prod", prod},
-      {"any", any},   {"all", all}};
+      {"sum", sum},        {"mean", mean}, {"logsumexp", logsumexp},
+      {"amax", amax},      {"amin", amin}, {"prod", prod},
+      {"any", any},        {"all", all},   {"nansum", nansum},
+      {"nanmean", nanmean}};
   for (const auto& [name, op] : plain) {
     ops[name] = [op = op](const Call& call) {
       return one(op(call.in("x"), dims_or_all(call), call.attr("keepdim")));
@@ -70,12 +71,23 @@ void add_extremes(Ops& ops) {
 void add_lines(Ops& ops) {
   ops["cumsum"] = [](const Call& call) { return one(cumsum(call.in("x"), call.attr("dim"))); };
   ops["cumprod"] = [](const Call& call) { return one(cumprod(call.in("x"), call.attr("dim"))); };
+  ops["cummax"] = [](const Call& call) { return two(cummax(call.in("x"), call.attr("dim"))); };
+  ops["cummin"] = [](const Call& call) { return two(cummin(call.in("x"), call.attr("dim"))); };
   ops["sort"] = [](const Call& call) {
     return two(sort(call.in("x"), call.attr("dim"), call.attr("descending")));
   };
   ops["topk"] = [](const Call& call) {
     return two(topk(call.in("x"), call.attr("k"), call.attr("dim"), call.attr("largest")));
   };
+}
+
+void add_covariances(Ops& ops) {
+  ops["cov"] = [](const Call& call) {
+    return one(cov(call.in("x"), {.correction = call.attr("correction"),
+                                  .fweights = call.optional("fweights"),
+                                  .aweights = call.optional("aweights")}));
+  };
+  ops["corrcoef"] = [](const Call& call) { return one(corrcoef(call.in("x"))); };
 }
 
 }  // namespace
@@ -86,6 +98,7 @@ const std::map<std::string, Handler>& reduce_ops() {
     add_over_dims(made);
     add_extremes(made);
     add_lines(made);
+    add_covariances(made);
     return made;
   }();
   return ops;
