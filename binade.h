@@ -77,6 +77,7 @@
 #include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/nn/transformer.h>
+#include <binade/nn/unfold.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>

@@ -1,28 +1,8 @@
 #include <binade/core/ops.h>
-#include <binade/nn/options_internal.h>
 #include <binade/nn/pool.h>
-
-#include <algorithm>
+#include <binade/nn/window_internal.h>
 
 namespace binade::nn {
-namespace {
-
-int64_t smaller(const Pair& pair) { return std::min(pair.vertical, pair.horizontal); }
-
-struct Window {
-  Pair kernel, stride, padding, dilation;
-};
-
-void check_window(const char* name, const Window& window) {
-  check_sizes(name, {{"kernel", smaller(window.kernel)},
-                     {"stride", smaller(window.stride)},
-                     {"dilation", smaller(window.dilation)}});
-  check(smaller(window.padding) >= 0, name, ": got padding = ", smaller(window.padding),
-        ", expected a number >= 0");
-}
-
-}  // namespace
-
 MaxPool2d::MaxPool2d(const MaxPool2dOptions& options) : options_(options) {
   check_window("MaxPool2d", {options.kernel, options.stride.value_or(options.kernel),
                              options.padding, options.dilation});

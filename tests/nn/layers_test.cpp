@@ -5,6 +5,7 @@
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
 #include <binade/nn/resize.h>
+#include <binade/nn/unfold.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,6 +67,25 @@ TEST(PixelShuffle, IsUndoneByPixelUnshuffle) {
   EXPECT_EQ(select(select(select(y, 0, 1), 0, 1), 0, 4).at(5),
             x.at(((18 + 9 + 5) * 4 + 1) * 5 + 1));
   EXPECT_TRUE(equal(down(y), x));
+}
+
+TEST(Unfold, MakesAConvolutionAProduct) {
+  Unfold unfold({.kernel = {3, 2}, .dilation = {1, 2}, .padding = {1, 0}, .stride = {2, 1}});
+  const Tensor x = randn({2, 3, 6, 5}), w = randn({4, 3, 3, 2});
+  const Tensor columns = unfold(x);
+  ASSERT_EQ(columns.sizes(), (Dims{2, 18, 9}));
+  const Tensor wanted = conv2d(x, w, {}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}});
+  const Tensor y = matmul(reshape(w, {4, 18}), columns);
+  EXPECT_LT(max(abs(sub(reshape(y, wanted.sizes()), wanted))).item(), 1e-4);
+  // Its adjoint: <fold(c), x> = <c, unfold(x)>.
+  Fold fold({.output = {6, 5},
+             .kernel = {3, 2},
+             .dilation = {1, 2},
+             .padding = {1, 0},
+             .stride = {2, 1}});
+  const Tensor c = randn(columns.sizes());
+  EXPECT_NEAR(sum(mul(fold(c), x)).item(), sum(mul(c, columns)).item(), 1e-3);
+  EXPECT_THROW(unfold(randn({6, 5})), Error);
 }
 
 TEST(Pooling, ShapesAndValues) {

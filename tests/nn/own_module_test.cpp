@@ -297,6 +297,11 @@ TEST(Options, WhatIsLeftOutIsNamed) {
       {"Conv1d: got kernel = 0", [] { Conv1d({.in = 4, .out = 2}); }},
       {"PixelShuffle: got upscale_factor = 0", [] { PixelShuffle({}); }},
       {"PixelUnshuffle: got downscale_factor = 0", [] { PixelUnshuffle({}); }},
+      {"Unfold: got kernel = 0",
+       [] {
+         Unfold({.kernel = {3, 0}});
+       }},
+      {"Fold: got output = 0", [] { Fold({.output = 0, .kernel = 1}); }},
       {"BatchNorm2d: got channels = 0", [] { BatchNorm2d({}); }},
       {"GroupNorm: got groups = 0", [] { GroupNorm({.channels = 4}); }},
       {"LayerNorm: got normalized_shape = []", [] { LayerNorm({}); }},
