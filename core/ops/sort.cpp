@@ -12,6 +12,7 @@
 #include <binade/kernels/sort/cumextreme.h>
 #include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum.h>
+#include <binade/kernels/sort/logcumsumexp.h>
 #include <binade/kernels/sort/sort.h>
 
 #include <cmath>
@@ -143,6 +144,21 @@ Tensor cumprod(const Tensor& x_,
     }
     Tensor dx = needs.out(0);
     kernels::cumprod_backward(
+        {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});
+    return {dx};
+  });
+}
+
+Tensor logcumsumexp(const Tensor& x_, int dim) {  // dx_i = sum over k >= i of dy_k exp(x_i - y_k)
+  static constexpr Op kOp{"logcumsumexp", OpClass::reduction};
+  check_floating(kOp.name, x_);
+  auto [x] = kOp.enter(x_);
+  const int d = wrap_dim(kOp.name, dim, x.dim());
+  Tensor y = empty_like(x);
+  kernels::logcumsumexp_forward({.x = at_least_1d(x), .y = at_least_1d(y), .dim = d});
+  return kOp.record({x}, y, save(x), [d](const Tensor& dy, Needs needs, const Tensor& x) -> Grads {
+    Tensor dx = needs.out(0);
+    kernels::logcumsumexp_backward(
         {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});
     return {dx};
   });

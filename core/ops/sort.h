@@ -35,6 +35,8 @@ Tensor cumsum(const Tensor& x, int dim);
 // After a NaN all values are NaN. Any dtype; the gradient goes to the chosen elements.
 ValuesIndices cummax(const Tensor& x, int dim);
 ValuesIndices cummin(const Tensor& x, int dim);
+// y_i = log(exp(x_0) + ... + exp(x_i)) along dim, without overflow. Floating.
+Tensor logcumsumexp(const Tensor& x, int dim);
 // y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.
 Tensor cumprod(const Tensor& x, int dim);
 

@@ -1,20 +1,7 @@
 #include <binade/kernels/sort/cumprod.h>
+#include <binade/kernels/sort/line_checks_internal.h>
 
 namespace binade::kernels {
-namespace {
-
-void check_dim(const char* kernel, const View& x, int dim) {
-  check(dim >= 0 && dim < x.dim(), kernel, ": got dim ", dim, " of sizes ", x.sizes,
-        ", expected 0 <= dim < rank");
-}
-
-void check_like(const char* kernel, const char* what, const View& y, const View& x) {
-  check(y.sizes == x.sizes && y.dtype == x.dtype, kernel, ": got ", what, " ", y.dtype, " ",
-        y.sizes, ", expected ", x.dtype, " ", x.sizes);
-}
-
-}  // namespace
-
 void check_arguments(const CumulativeProduct& a) {
   check_dim("cumprod_forward", a.x, a.dim);
   check(is_floating(a.x.dtype) || a.x.dtype == DType::i64 || a.x.dtype == DType::i32,

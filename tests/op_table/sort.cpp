@@ -6,6 +6,7 @@
 #include <binade/core/tensor/create.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace binade::op_table {
@@ -296,6 +297,34 @@ std::vector<Line> running_extreme(const Line& line, bool smallest) {
   return y;
 }
 
+Line running_log_sum(const Line& line) {
+  Line y;
+  double largest = -INFINITY, sum = 0;
+  for (double x : line) {
+    const double top = std::max(largest, x);
+    sum = (largest == top ? sum : sum * std::exp(largest - top)) + std::exp(x - top);
+    largest = top;
+    y.push_back(top + std::log(sum));
+  }
+  return y;
+}
+
+void append_log_sums(std::vector<OpRow>& rows) {
+  for (int dim : {-1, 0, 1}) {
+    for (double high : {2.0, 60.0}) {
+      rows.push_back(line_row(
+          "logcumsumexp", high > 2 ? "wide" : "", dim, true,
+          [](const Tensor& x, int d) { return Tensors{logcumsumexp(x, d)}; },
+          [](const Line& line) { return std::vector<Line>{running_log_sum(line)}; }));
+      OpRow& row = rows.back();
+      row.domains = {{.low = -high, .high = high}};
+      row.accuracy = Accuracy::sums;
+      row.shapes.push_back({{3, 0}});
+      row.errors.push_back({"integers", [=] { logcumsumexp(zeros({3, 3}, DType::i64), dim); }});
+    }
+  }
+}
+
 void append_running_extremes(std::vector<OpRow>& rows) {
   for (bool smallest : {false, true}) {
     for (int dim : {-1, 0, 1}) {
@@ -329,6 +358,7 @@ std::vector<OpRow> sort_rows() {
   append_order_statistics(rows);
   append_cumsums(rows);
   append_cumprods(rows);
+  append_log_sums(rows);
   append_running_extremes(rows);
   return rows;
 }

@@ -25,7 +25,7 @@ REFERENCE |= {
     "histc": lambda x, bins, min, max: torch.histc(x.detach(), bins, min, max),
     "unfold": lambda x, kernel, dilation, padding, stride: F.unfold(x, kernel, dilation, padding, stride),
     "fold": lambda x, size, kernel, dilation, padding, stride: F.fold(x, size, kernel, dilation, padding, stride),
-    "cummax": named(torch.cummax), "cummin": named(torch.cummin),
+    "logcumsumexp": torch.logcumsumexp, "cummax": named(torch.cummax), "cummin": named(torch.cummin),
     "triplet_margin_loss": lambda anchor, positive, negative, **o: F.triplet_margin_loss(anchor, positive, negative, **o),
     "cosine_embedding_loss": lambda x, y, target, **o: F.cosine_embedding_loss(x, y, target, **o),
     "margin_ranking_loss": lambda x, y, target, **o: F.margin_ranking_loss(x, y, target, **o),
@@ -42,6 +42,7 @@ def everyday():
     reduced(f)
     searched(f)
     losses(f)
+    log_sums(f)
     return f
 
 
@@ -90,6 +91,18 @@ def reduced(f):
         f.add(op, {"x": values(1, math.nan, 3, math.nan, -1)}, {"dim": 0}, special=True, gradient=False)
         f.add(op, {"x": whole(4, -2, 4, 7)}, {"dim": 0})
         f.add(op, {"x": normal()}, {"dim": 0})
+
+
+def log_sums(f):
+    for dim in (0, 1, -1):
+        f.add("logcumsumexp", {"x": normal(4, 5)}, {"dim": dim}, length=5)
+        # exp(x - y) has the rounding error of y, which is about 30.
+        f.add("logcumsumexp", {"x": normal(4, 5, scale=30.0, layout="transposed")}, {"dim": dim}, length=5 * 30)
+    f.add("logcumsumexp", {"x": normal()}, {"dim": 0})
+    f.add("logcumsumexp", {"x": normal(3, 0)}, {"dim": 1})
+    for special in ((-math.inf, -math.inf, 1, math.inf, -2), (1, math.nan, math.inf, 2), (1, -math.inf, 2)):
+        f.add("logcumsumexp", {"x": values(*special)}, {"dim": 0}, length=5, special=True, gradient=False)
+    f.add("logcumsumexp", {"x": normal(3, 4)}, {"dim": 2}, error="dim out of range")
 
 
 def searched(f):

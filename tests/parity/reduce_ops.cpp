@@ -71,6 +71,9 @@ void add_extremes(Ops& ops) {
 void add_lines(Ops& ops) {
   ops["cumsum"] = [](const Call& call) { return one(cumsum(call.in("x"), call.attr("dim"))); };
   ops["cumprod"] = [](const Call& call) { return one(cumprod(call.in("x"), call.attr("dim"))); };
+  ops["logcumsumexp"] = [](const Call& call) {
+    return one(logcumsumexp(call.in("x"), call.attr("dim")));
+  };
   ops["cummax"] = [](const Call& call) { return two(cummax(call.in("x"), call.attr("dim"))); };
   ops["cummin"] = [](const Call& call) { return two(cummin(call.in("x"), call.attr("dim"))); };
   ops["sort"] = [](const Call& call) {

@@ -152,6 +152,29 @@ TEST(RunningExtremes, TiesNanAndGradients) {
   expect_close(cummax(made({7}, {}), 0).indices, {}, {0});
 }
 
+TEST(RunningLogSums, InfinitiesAndNan) {
+  const double inf = std::numeric_limits<double>::infinity(), log2 = std::numbers::ln2;
+  const auto y_of = [](const Tensor& x) { return logcumsumexp(x, 0).to_vector<double>(); };
+  const auto f = [](const Tensor& x) { return logcumsumexp(x, 0); };
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    const Tensor x = made({-inf, -inf, 1, inf, -2}, {5}, dtype);
+    EXPECT_EQ(y_of(x), (std::vector<double>{-inf, -inf, 1, inf, inf}));
+    // The gradients are those of the largest elements, also where these are infinite.
+    EXPECT_EQ(gradient_of(f, x), (std::vector<double>{2, 1, 1, 2, 0}));
+    const Tensor nan = logcumsumexp(made({1, kNaN, inf}, {3}, dtype), 0);
+    EXPECT_EQ(nan.at(0), 1);
+    EXPECT_TRUE(std::isnan(nan.at(1)) && std::isnan(nan.at(2)));
+    // exp(1000) is infinite; exp(-1000) is 0.
+    for (double shift : {1000., -1000.}) {
+      const Tensor far = made({shift, shift}, {2}, dtype);
+      EXPECT_EQ(y_of(far)[0], shift);
+      EXPECT_NEAR(y_of(far)[1], shift + log2, dtype == DType::bf16 ? 4 : .5);
+      EXPECT_NEAR(gradient_of(f, far)[0], 1.5, 1e-12);
+      EXPECT_NEAR(gradient_of(f, far)[1], .5, 1e-12);
+    }
+  }
+}
+
 TEST(Windows, AreThoseOfAConvolution) {
   const Tensor x = randn({2, 3, 10, 12}).to(DType::f64).to(device()),
                w = randn({2, 3, 4, 5}).to(DType::f64).to(device());
