@@ -1,6 +1,7 @@
 // case: reduce
 
-// The ticket of the programming guide (Memory Fence Functions): the last block has no fence of its own.
+// The ticket of the programming guide (Memory Fence Functions): the last block has no fence of its
+// own.
 #include <cuda_runtime.h>
 
 __device__ unsigned ticket = 0;
