@@ -5,13 +5,11 @@
 #pragma once
 #include <binade/optim/optimizer.h>
 
-#include <array>
-
 namespace binade::optim {
 
 struct AdamWOptions {
   double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
+  Betas betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
   bool amsgrad = false;
@@ -21,7 +19,7 @@ struct AdamWOptions {
 
 struct AdamOptions {
   double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
+  Betas betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;
   bool amsgrad = false;

@@ -62,8 +62,8 @@ std::vector<Options> options_of(const char* optimizer, const Options& options,
   return all;
 }
 
-inline void check_betas(const char* optimizer, const std::array<double, 2>& betas) {
-  for (double beta : betas) {
+inline void check_betas(const char* optimizer, const Betas& betas) {
+  for (const double beta : {betas[0], betas[1]}) {
     check(beta >= 0 && beta < 1, optimizer, ": got betas = {", betas[0], ", ", betas[1],
           "}, expected numbers in [0, 1)");
   }

@@ -4,13 +4,11 @@
 #pragma once
 #include <binade/optim/layerwise.h>
 
-#include <array>
-
 namespace binade::optim {
 
 struct LAMBOptions {
   double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
+  Betas betas = {0.9, 0.999};
   double eps = 1e-6;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = true;

@@ -9,13 +9,11 @@
 #pragma once
 #include <binade/optim/optimizer.h>
 
-#include <array>
-
 namespace binade::optim {
 
 struct NAdamOptions {
   double lr = 2e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
+  Betas betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;
   double momentum_decay = 4e-3;

@@ -12,9 +12,9 @@
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/kernels/optimizer/low_update.h>
+#include <binade/optim/betas.h>
 #include <binade/optim/step_result.h>
 
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,7 +46,7 @@ struct ParamGroup {
   std::optional<double> lr = std::nullopt;
   std::optional<double> weight_decay = std::nullopt;
   std::optional<double> momentum = std::nullopt;                   // for Adam and similar: beta1
-  std::optional<std::array<double, 2>> betas = std::nullopt;       // all Adams and LAMB
+  std::optional<Betas> betas = std::nullopt;                       // all Adams and LAMB
   std::optional<double> eps = std::nullopt;                        // all but SGD
   std::optional<double> dampening = std::nullopt;                  // SGD
   std::optional<bool> nesterov = std::nullopt;                     // SGD

@@ -76,7 +76,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Js
   if (op != "adam" && op != "adamw" && op != "lamb") {
     throw NotCovered{op};
   }
-  const std::array<double, 2> betas{hyper.at("betas").at(0), hyper.at("betas").at(1)};
+  const optim::Betas betas(hyper.at("betas").at(0), hyper.at("betas").at(1));
   if (op == "lamb") {
     return std::make_unique<optim::LAMB>(
         std::move(groups), optim::LAMBOptions{.lr = hyper.at("lr"),
