@@ -114,7 +114,7 @@ void note_waits(StepTimes& out, const TraceEvent& event, const Around& around) {
 
 void add_main_lane(StepTimes& out, const Trace& trace, const std::vector<double>& self) {
   Around around;
-  std::vector<double> ops;
+  std::vector<double> ops, computing;  // a view costs less than any op that computes
   for (size_t i = 0; i < trace.events.size() && trace.events[i].lane == 0; ++i) {
     const TraceEvent& event = trace.events[i];
     around.enter(event);
@@ -127,7 +127,7 @@ void add_main_lane(StepTimes& out, const Trace& trace, const std::vector<double>
       *place_of(out.times, event, around) += time;
       note_waits(out, event, around);
       if (event.kind == Kind::op) {
-        ops.push_back(time);
+        (event.bytes > 0 ? computing : ops).push_back(time);
       } else if (event.kind == Kind::phase &&
                  (event.name == "forward" || event.name == "backward")) {
         out.between_ops += time;
@@ -135,7 +135,10 @@ void add_main_lane(StepTimes& out, const Trace& trace, const std::vector<double>
     }
     around.push(event);
   }
-  out.ops = static_cast<double>(ops.size());
+  out.ops = static_cast<double>(ops.size() + computing.size());
+  if (!computing.empty()) {
+    ops.swap(computing);
+  }
   if (!ops.empty()) {
     const auto tenth = ops.begin() + static_cast<std::ptrdiff_t>(ops.size() / 10);
     std::nth_element(ops.begin(), tenth, ops.end());

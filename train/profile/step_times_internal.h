@@ -22,7 +22,7 @@ struct StepTimes {
   // By name and file:line.
   std::map<std::pair<std::string, std::string>, WaitTime> waits, pageable;
   double ops = 0;            // per step
-  double typical_cheap = 0;  // the time of a cheap op: the tenth percentile
+  double typical_cheap = 0;  // the time of a cheap op that computes: the tenth percentile
   double between_ops = 0;
   double cpu = 0;  // processor time of all threads; 0: unknown
   int64_t batch = 0;
