@@ -90,7 +90,14 @@ bool is_engine_elsewhere(std::string_view path) {
   return false;
 }
 
-bool is_of_program(const SourceFrame& frame, const std::string& root) {
+// True if the function that the instruction is in has a name of the engine. Of the functions that
+// were inlined into it, small debug information knows no namespace.
+bool has_engine_name(const SourceFrames& call) {
+  return std::ranges::any_of(
+      call.frames, [](const SourceFrame& frame) { return frame.function.starts_with("binade::"); });
+}
+
+bool is_of_program(const SourceFrame& frame, const SourceFrames& call, const std::string& root) {
   const std::string& function = frame.function;
   const auto starts = [&](const char* with) { return function.starts_with(with); };
   if (starts("std::") || starts("__gnu_cxx::") || starts("__libc_") || function == "_start" ||
@@ -104,7 +111,7 @@ bool is_of_program(const SourceFrame& frame, const std::string& root) {
            name.find(" std::") == name.npos;
   }
   return !is_engine_file(below_root(frame.file, root)) &&
-         !(starts("binade::") && is_engine_elsewhere(frame.file));
+         !(has_engine_name(call) && is_engine_elsewhere(frame.file));
 }
 
 // "Net::forward(Tensor const&) const" without its parameters.
@@ -213,7 +220,7 @@ std::string call_line(uint32_t stack) {
 std::string line_of_calls(std::span<const SourceFrames* const> calls, const std::string& root) {
   for (const SourceFrames* call : calls) {
     for (const SourceFrame& frame : call->frames) {
-      if (!is_of_program(frame, root)) {
+      if (!is_of_program(frame, *call, root)) {
         continue;
       }
       if (frame.line > 0) {
