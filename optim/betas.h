@@ -4,8 +4,8 @@
 
 namespace binade::optim {
 
-// Of the averages of the gradient and of its square. Both are given: {0.9} alone does not compile,
-// where an array would take it for {0.9, 0}.
+// The first belongs to the average of the gradient, the second to that of its square. The compiler
+// refuses {0.9} alone, which std::array would take for {0.9, 0}.
 struct Betas {
   double first, second;
   constexpr Betas(double first, double second) : first(first), second(second) {}
