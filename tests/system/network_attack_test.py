@@ -255,21 +255,27 @@ def peak_kb(pid):
 
 
 def serve_strangers(host, port):
-    """An unrelated port: accepts and reads as a program does that knows nothing of its strangers."""
-    listener, open_ones = socket.create_server((host, port), backlog=4096), []
+    """An unrelated port: accepts and reads as a program does that knows nothing of its strangers, and hangs up on
+    one that sends more than 4 kB. If it read all of it, the attacker would be the slower for it."""
+    listener, open_ones = socket.create_server((host, port), backlog=4096), {}  # with the bytes that they sent
     print("listens", flush=True)
     while True:
         ready = select.select([listener, *open_ones], [], [])[0]
         for one in ready:
             try:
                 if one is listener:
-                    open_ones.append(one.accept()[0])
-                elif not one.recv(4096):
-                    open_ones.remove(one)
+                    open_ones[one.accept()[0]] = 0
+                    continue
+                sent = len(one.recv(4097))
+                open_ones[one] += sent
+                if sent == 0 or open_ones[one] > 4096:
+                    one.close()
+                    del open_ones[one]
             except OSError:
-                if one in open_ones:
-                    open_ones.remove(one)
-        del open_ones[:-64]
+                open_ones.pop(one, None)
+        for one in list(open_ones)[:-64]:
+            one.close()
+            del open_ones[one]
 
 
 class Sink:
