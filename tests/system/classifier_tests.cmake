@@ -23,6 +23,9 @@ binade_classifier_test(flags-matrix)
 binade_classifier_test(bad-input ARGS $<TARGET_FILE:export_logits> $<TARGET_FILE:binade_tool>)
 binade_classifier_test(safetensors-python ARGS $<TARGET_FILE:export_logits>)
 
+# Two minutes without faults, then the same with one every four seconds.
+binade_classifier_test(soak-faults ARGS 2 4 LABELS slow TIMEOUT 1800)
+
 # Data set, settings and least accuracy are in the table of accuracy_test.py.
 foreach(name glyphs-cnn mnist-accuracy fashion-accuracy cifar-resnet18)
   binade_classifier_test(${name} SCRIPT accuracy_test.py ARGS ${name} LABELS slow TIMEOUT 3600)
