@@ -1,6 +1,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/printable.h>
 #include <binade/train/lens_report.h>
+#include <binade/train/report/json_numbers_internal.h>
 #include <binade/train/run_directory.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   const double rounded_at = line.value("stored", "") == "f16" ? line.value("scale", 1.0) : 0;
   row.rounded_at = smaller_scale(row.rounded_at, rounded_at);
   row.exponents.resize(kExponents);
-  const auto least = line.at("least_exponent").get<int>();
+  const auto least = whole_number<int>(line.at("least_exponent"));
   const auto& counts = line.at("exponents");
   check(least >= kFirst && least - kFirst + counts.size() <= kExponents, "exponents out of range");
   double sum = 0;
@@ -75,9 +76,11 @@ std::vector<LensWorst> worst_of(const nlohmann::json& line) {
   for (const auto& entry : line.value("worst", nlohmann::json::array())) {
     check(entry.is_array() && entry.size() == kParts && all.size() < kMost,
           "an element of worst is not [exponent, index, value, f16, bf16]");
-    LensWorst worst{.exponent = entry[0].get<int>(),
-                    .place = entry[1].get<std::vector<int64_t>>(),
-                    .value = entry[2].get<double>()};
+    LensWorst worst{.exponent = whole_number<int>(entry[0]), .value = entry[2].get<double>()};
+    check(entry[1].is_array(), "the index of an element of worst is no list");
+    for (const auto& at : entry[1]) {
+      worst.place.push_back(whole_number(at));
+    }
     const auto became = [&](const nlohmann::json& number) {
       return number.is_null() ? std::copysign(INFINITY, worst.value) : number.get<double>();
     };
@@ -92,7 +95,7 @@ std::vector<LensWorst> worst_of(const nlohmann::json& line) {
 }
 
 LensMoment moment_of(const nlohmann::json& line, size_t row) {
-  LensMoment moment{.step = line.at("step").get<int64_t>(),
+  LensMoment moment{.step = whole_number(line.at("step")),
                     .row = row,
                     .elements = line.at("elements"),
                     .zeros = line.at("zeros"),
@@ -100,7 +103,7 @@ LensMoment moment_of(const nlohmann::json& line, size_t row) {
                     .infinities = line.at("infinities"),
                     .largest = line.at("largest"),
                     .scale = line.value("scale", 1.0),
-                    .least_exponent = line.at("least_exponent").get<int>()};
+                    .least_exponent = whole_number<int>(line.at("least_exponent"))};
   for (const auto& count : line.at("exponents")) {
     moment.exponents.push_back(count.get<double>());
   }

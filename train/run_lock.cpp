@@ -1,5 +1,6 @@
 #include <binade/train/logging/wall_clock_internal.h>
 #include <binade/train/quiet_thread_internal.h>
+#include <binade/train/report/json_numbers_internal.h>
 #include <binade/train/run_lock_internal.h>
 
 #include <signal.h>
@@ -83,15 +84,14 @@ RunOwner parse_lock(const std::string& text) {
     owner.host = root.at("host").get<std::string>();
     owner.boot = root.at("boot").get<std::string>();
     owner.pid_namespace = root.at("pid_namespace").get<std::string>();
-    owner.pid = root.at("pid").get<int32_t>();
-    owner.start = root.at("start").get<uint64_t>();
+    owner.pid = whole_number<int32_t>(root.at("pid"));
+    owner.start = whole_number<uint64_t>(root.at("start"));
     owner.earlier = root.at("earlier").get<std::vector<std::string>>();
     owner.token = root.at("token").get<std::string>();
-    const bool good = root.at("format") == kLockFormat && owner.pid > 0 &&
-                      owner.token.size() == 16 &&
-                      owner.token.find_first_not_of("0123456789abcdef") == std::string::npos;
-    return good ? owner : RunOwner{};
-  } catch (const json::exception&) {
+    const bool is_token = owner.token.size() == 16 &&
+                          owner.token.find_first_not_of("0123456789abcdef") == std::string::npos;
+    return root.at("format") == kLockFormat && owner.pid > 0 && is_token ? owner : RunOwner{};
+  } catch (const std::exception&) {
     return {};
   }
 }

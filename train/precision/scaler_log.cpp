@@ -1,8 +1,8 @@
 #include <binade/core/io/json_text.h>
 #include <binade/train/precision/scaler_log.h>
+#include <binade/train/report/json_numbers_internal.h>
 #include <binade/train/run_directory.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -28,23 +28,12 @@ std::string options_line(const optim::LossScalerOptions& o) {
          "\n";
 }
 
-// An integer that T holds. The library's own conversion of another number is undefined.
-template <class T = int64_t>
-T whole(const json& value) {
-  constexpr auto kLowest = static_cast<double>(std::numeric_limits<T>::min());
-  check(
-      value.is_number_integer() && value.get<double>() >= kLowest && value.get<double>() < -kLowest,
-      "got ", json_quoted_short(value.dump()), ", expected an integer from ", kLowest, " to ",
-      std::numeric_limits<T>::max());
-  return value.get<T>();
-}
-
 optim::LossScalerOptions options_of(const json& j) {
   optim::LossScalerOptions o{.init_scale = j.at("init_scale"),
                              .growth_factor = j.at("growth_factor"),
                              .backoff_factor = j.at("backoff_factor"),
-                             .growth_interval = whole(j.at("growth_interval")),
-                             .hysteresis = whole(j.at("hysteresis")),
+                             .growth_interval = whole_number(j.at("growth_interval")),
+                             .hysteresis = whole_number(j.at("hysteresis")),
                              .min_scale = j.at("min_scale"),
                              .max_scale = j.at("max_scale"),
                              .power_of_two = j.at("power_of_two")};
@@ -65,13 +54,13 @@ std::optional<GradientSizes> sizes_of(const json& line) {
                                                    : DType::f64,
                       .largest = line.at("largest"),
                       .smallest = line.at("smallest"),
-                      .elements = whole(line.at("elements")),
-                      .zeros = whole(line.at("zeros")),
-                      .chosen_zeros = whole(line.value("chosen_zeros", json(0))),
-                      .least_exponent = whole<int>(line.at("least_exponent"))};
+                      .elements = whole_number(line.at("elements")),
+                      .zeros = whole_number(line.at("zeros")),
+                      .chosen_zeros = whole_number(line.value("chosen_zeros", json(0))),
+                      .least_exponent = whole_number<int>(line.at("least_exponent"))};
   check(line.at("exponents").is_array(), "got exponents that are no list");
   for (const json& count : line.at("exponents")) {
-    sizes.exponents.push_back(whole(count));
+    sizes.exponents.push_back(whole_number(count));
   }
   check(sizes.largest >= 0 && sizes.smallest >= 0, "got a negative magnitude");
   check(sizes.chosen_zeros >= 0 && sizes.chosen_zeros <= sizes.zeros, "got ", sizes.chosen_zeros,
@@ -83,7 +72,7 @@ ScalerRecord record_of(const json& line) {
   const std::string outcome = line.at("outcome");
   check(outcome == "applied" || outcome == "overflow", "got the outcome ",
         json_quoted_short(outcome));
-  ScalerRecord record{.step = whole(line.at("step")),
+  ScalerRecord record{.step = whole_number(line.at("step")),
                       .phase = line.value("phase", ""),
                       .scale = line.at("scale"),
                       .overflow = outcome == "overflow",
