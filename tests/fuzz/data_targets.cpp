@@ -23,6 +23,20 @@ void parse_idx(Bytes bytes) {
   require(!array.sizes.empty() && count == array.elements.size(), "an array has all its elements");
 }
 
+// Two bytes: the length of the file of images; that file, and the file of labels.
+void parse_idx_set(Bytes bytes) {
+  check(bytes.size() >= 2, "fuzz: no length");
+  const size_t length = std::min<size_t>(size_t{bytes[0]} << 8 | bytes[1], bytes.size() - 2);
+  const MemoryFile images(bytes.subspan(2, length)), labels(bytes.subspan(2 + length));
+  constexpr int64_t kClasses = 10;
+  const int64_t found = data::IdxDataset(images.path(), labels.path()).class_count();
+  const data::IdxDataset set(images.path(), labels.path(), kClasses);
+  require(found <= kClasses && set.class_count() == kClasses, "labels are below the classes");
+  for (int64_t i = 0; i < set.size(); ++i) {
+    require(set.label(i) < kClasses, "a label is a class");
+  }
+}
+
 void parse_csv(Bytes bytes) {
   const data::Sample sample = data::csv_sample(text_of(bytes));
   require(sample.label >= 0 && !sample.values.empty(), "a row has a class and values");

@@ -86,7 +86,13 @@ void parse_with(Bytes bytes, bool begins, Decode decode) {
 void parse_image(Bytes bytes) {
   const DecodeOptions options = options_for(bytes);
   check_part(bytes, options);
-  check_image(data::decode_image(bytes, "fuzz", options), options);
+  const Image image = data::decode_image(bytes, "fuzz", options);
+  check_image(image, options);
+  require(!data::image_format(bytes).empty(), "a format that is decoded has a name");
+  const int orientation = data::image_orientation(bytes);
+  require(orientation >= 1 && orientation <= 8, "a picture has one of 8 orientations");
+  const MemoryFile file(bytes);
+  require(data::read_image(file.path(), options) == image, "a file has the picture of its bytes");
 }
 
 void parse_jpeg(Bytes bytes) {

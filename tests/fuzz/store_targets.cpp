@@ -60,14 +60,27 @@ void parse_tar(Bytes bytes) {
   }
 }
 
+// A file of CIFAR-10; or, with a line "== names" after it, of CIFAR-100 with these names of
+// classes.
 void parse_cifar(Bytes bytes) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("binade-fuzz-cifar-" + process_token());
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "data_batch_1.bin", std::ios::binary) << text_of(bytes);
+  constexpr std::string_view kMark = "== names\n";
+  const std::string_view all = text_of(bytes);
+  const size_t mark = all.rfind(kMark);
+  const bool hundred = mark != all.npos;
+  const std::string_view records = all.substr(0, mark);
+  const auto write = [&](const char* name, std::string_view text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+  };
+  write(hundred ? "train.bin" : "data_batch_1.bin", records);
+  write(hundred ? "test.bin" : "test_batch.bin", records);
+  write("fine_label_names.txt", hundred ? all.substr(mark + kMark.size()) : "");
   try {
     const data::CifarDataset set(folder, data::Part::train);
-    require(set.size() * 3073 == static_cast<int64_t>(bytes.size()), "every record is a sample");
+    require(set.size() * (hundred ? 3074 : 3073) == static_cast<int64_t>(records.size()),
+            "every record is a sample");
     require(set.label(set.size() - 1) < set.class_count(), "a label is a class");
   } catch (...) {
     std::filesystem::remove_all(folder);

@@ -14,6 +14,7 @@
   X(gif)                       \
   X(webp)                      \
   X(idx)                       \
+  X(idx_set)                   \
   X(store_manifest)            \
   X(store_sample)              \
   X(tar)                       \
@@ -45,6 +46,8 @@
   X(slurm_names)               \
   X(precision_file)            \
   X(precision_names)           \
+  X(number_formats)            \
+  X(policy)                    \
   X(flags)                     \
   X(command_line)              \
   X(cuda_source)               \

@@ -1,4 +1,5 @@
 // Settings: precision files and names, environments, lists of hosts.
+#include <binade/core/precision/number_formats.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/dist/job/discovery_internal.h>
 #include <binade/dist/transport/delayed_transport.h>
@@ -23,6 +24,8 @@ void parse_precision_file(Bytes bytes) {
   const MemoryFile file(bytes);
   const Precision precision = read_precision(file.path(), Precision::mixed(DType::f16));
   to_string(precision);
+  const std::string text = to_json(precision);
+  require(to_json(precision_of_json(text)) == text, "a policy is written as it was read");
   if (precision.rules) {
     precision.rules->find("softmax", OpClass::reduction, 0);
     precision.rules->find_module("encoder.0.norm");
@@ -44,6 +47,25 @@ void parse_precision_names(Bytes bytes) {
     const Precision precision = parse_precision(std::string(take_line(rest)));
     require(!to_string(precision).empty(), "a policy has a name");
   }
+}
+
+// Lines: number formats. What is printed is read back.
+void parse_number_formats(Bytes bytes) {
+  for (std::string_view rest = text_of(bytes); !rest.empty();) {
+    const NumberFormat format = number_format(std::string(take_line(rest)));
+    const std::string text = to_string(format);
+    require(to_string(number_format(text)) == text, "a format is written as it was read");
+    require(!format_page(format).empty(), "a format has a page");
+    for (const double value : {0.0, -1.5, 1e30, 1e-30}) {
+      format.decode(format.encode(value));
+    }
+  }
+}
+
+// The text of a policy, as checkpoints hold it.
+void parse_policy(Bytes bytes) {
+  const std::string text = to_json(precision_of_json(std::string(text_of(bytes))));
+  require(to_json(precision_of_json(text)) == text, "a policy is written as it was read");
 }
 
 // Lines NAME=VALUE.
