@@ -6,18 +6,21 @@
 #pragma once
 #include <binade/nn/module.h>
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
 namespace binade::nn {
 
 // The constructor freezes the other parameters (Module::freeze()) and drops their gradients. The
-// end of the scope unfreezes them; those that were frozen before stay frozen. REQUIRES: the module
-// outlives the scope and is not changed during it.
+// end of the scope unfreezes them; those that were frozen before stay frozen. FreezeOthers(gan, {})
+// freezes all. REQUIRES: the module outlives the scope and is not changed during it.
 class [[nodiscard]] FreezeOthers {
  public:
   FreezeOthers(Module& model, const ParameterList& parameters);
   FreezeOthers(Module& model, const std::vector<const ParameterList*>& parameters);
+  FreezeOthers(Module& model, std::initializer_list<const ParameterList*> parameters)
+      : FreezeOthers(model, std::vector<const ParameterList*>(parameters)) {}
   ~FreezeOthers();
   FreezeOthers(const FreezeOthers&) = delete;
   FreezeOthers& operator=(const FreezeOthers&) = delete;

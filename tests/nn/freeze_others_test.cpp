@@ -58,6 +58,23 @@ TEST(FreezeOthers, FrozenParametersStayFrozen) {
   EXPECT_TRUE(net.b.weight.requires_grad());
 }
 
+// No list, or an empty one, keeps nothing; several lists keep all of theirs.
+TEST(FreezeOthers, NoListFreezesAll) {
+  Net net;
+  {
+    const FreezeOthers scope(net, {});
+    EXPECT_FALSE(net.a.weight.requires_grad() || net.c.bias.requires_grad());
+  }
+  {
+    const FreezeOthers scope(net, ParameterList());
+    EXPECT_FALSE(net.a.weight.requires_grad());
+  }
+  const ParameterList a = net.a.parameters(), b = net.b.parameters();
+  const FreezeOthers scope(net, {&a, &b});
+  EXPECT_TRUE(net.a.weight.requires_grad() && net.b.weight.requires_grad());
+  EXPECT_FALSE(net.c.weight.requires_grad());
+}
+
 // A loss that reaches only frozen parameters is an error.
 TEST(FreezeOthers, ALossOfFrozenParametersAloneIsAnError) {
   Net net;
