@@ -3,13 +3,42 @@
 #include <binade/data/loader.h>
 #include <binade/data/loader_state_internal.h>
 
+#include <filesystem>
+#include <string_view>
+
 namespace binade::data {
+namespace {
 
-Loader::Loader(DatasetPtr dataset, LoaderOptions options)
-    : Loader(std::make_shared<LoaderState>(dataset.get(), std::move(options))) {}
+// A program has several loaders, so an error says which one it is. The place is unknown if the
+// standard library makes the loader (std::make_unique).
+std::string words_of(const std::source_location& made) {
+  const std::string_view file = made.file_name();
+  const bool known = !file.empty() && file.find("/c++/") == std::string_view::npos;
+  return known ? text("(the loader of ", std::filesystem::path(file).filename().native(), ":",
+                      made.line(), ")")
+               : "";
+}
 
-Loader::Loader(IterablePtr dataset, LoaderOptions options)
-    : Loader(std::make_shared<LoaderState>(dataset.get(), std::move(options))) {}
+template <class D>
+std::shared_ptr<LoaderState> make_state(std::shared_ptr<const D> dataset, LoaderOptions options,
+                                        const std::source_location& made) {
+  try {
+    return std::make_shared<LoaderState>(std::move(dataset), std::move(options));
+  } catch (Error& error) {
+    if (const std::string words = words_of(made); !words.empty()) {
+      error.add_context(words);
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Loader::Loader(DatasetPtr dataset, LoaderOptions options, std::source_location made)
+    : Loader(make_state(dataset.get(), std::move(options), made)) {}
+
+Loader::Loader(IterablePtr dataset, LoaderOptions options, std::source_location made)
+    : Loader(make_state(dataset.get(), std::move(options), made)) {}
 
 Loader::Loader(std::shared_ptr<LoaderState> state) : state_(std::move(state)) {
   if (!state_->options.device.is_cpu()) {

@@ -17,6 +17,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -112,11 +113,14 @@ class LoaderState;
 // child of fork() cannot use a loader whose workers its parent has started, and makes its own.
 class Loader {
  public:
-  // Throws Error on bad options. A dataset that is passed as a variable must outlive the loader; a
-  // temporary or a shared_ptr is kept alive, even for a worker that is stuck in a read when the
-  // loader is destroyed.
-  Loader(DatasetPtr dataset, LoaderOptions options);
-  Loader(IterablePtr dataset, LoaderOptions options);
+  // Throws Error on bad options and on an empty dataset; the message says where in the program this
+  // loader is made. A dataset that is passed as a variable must outlive the loader; a temporary or
+  // a shared_ptr is kept alive, even for a worker that is stuck in a read when the loader is
+  // destroyed.
+  Loader(DatasetPtr dataset, LoaderOptions options,
+         std::source_location made = std::source_location::current());
+  Loader(IterablePtr dataset, LoaderOptions options,
+         std::source_location made = std::source_location::current());
   // Stops the workers. A worker stuck in get() for two seconds is abandoned.
   ~Loader();
   Loader(const Loader&) = delete;

@@ -66,7 +66,10 @@ TEST(TensorDataset, misuse_is_an_error) {
   EXPECT_ERROR(TensorDataset({{"", arange(3)}}), "without a name");
   EXPECT_ERROR(TensorDataset({{"x", arange(3)}, {"x", arange(3)}}), "two fields 'x'");
   EXPECT_ERROR(counting(3).get(3), "index 3, expected one of 3");
-  EXPECT_ERROR(Loader(TensorDataset({{"x", zeros({0, 2})}}), {}), "the dataset is empty");
+  const int line = __LINE__ + 1;
+  const auto load_nothing = [] { Loader(TensorDataset({{"x", zeros({0, 2})}}), {}); };
+  EXPECT_ERROR(load_nothing(),
+               text("the dataset is empty (the loader of combine_test.cpp:", line, ")"));
 }
 
 TEST(Combine, map_changes_samples) {
