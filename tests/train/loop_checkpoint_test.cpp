@@ -149,7 +149,7 @@ TEST(LoopCheckpoint, WrongPartsAreOneError) {
   int64_t whole = 0;
   refused({net, sgd, numbers, {"x", whole}}, {"'x' is of kind integer, but was number"});
   refused({}, {"load_checkpoint: got no parts"});
-  refused({net, net}, {"got one object as two parts, 'model' and 'model-2'"});
+  refused({net, {"twice", net}}, {"got one object as two parts, 'model' and 'twice'"});
   refused({{"a", x}, {"a", whole}}, {"got two parts of the name 'a'"});
   EXPECT_NE(error_of([&] { CheckpointPart("a/b", x); }).find("got a part of the name 'a/b'"),
             std::string::npos);

@@ -82,7 +82,8 @@ std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
 
 using PartEntry = NamedPart;
 
-// The entries of the parts, in their order; parts without a name get a default name. Names differ.
+// The entries of the parts, in their order; a part without a name gets that of its kind. Names
+// differ, and never depend on the order: two parts may fit each other's content.
 std::vector<PartEntry> entries_of(const std::vector<CheckpointPart>& parts, const char* call) {
   check(!parts.empty(), call, ": got no parts, expected at least one");
   std::vector<PartEntry> entries;
@@ -93,8 +94,11 @@ std::vector<PartEntry> entries_of(const std::vector<CheckpointPart>& parts, cons
     PartObject& object = part.object();
     std::string name = part.name();
     if (name.empty()) {
-      const int number = ++unnamed[object.kind()];
-      name = number == 1 ? object.kind() : text(object.kind(), "-", number);
+      name = object.kind();
+      check(
+          ++unnamed[name] == 1, call, ": got two parts of kind ", name,
+          " without a name, expected a name for all of them but one, such as {\"target\", net} or "
+          "named(\"target\", net); without names an exchange of the two would not be noticed");
     }
     check(++names[name] == 1, call, ": got two parts of the name '", name,
           "', expected different names");

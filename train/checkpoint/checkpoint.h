@@ -9,8 +9,9 @@
 //         train::save_checkpoint(run, model, adam, scaler, schedule, generator(), at);
 //       }
 //
-// train/checkpoint/part.h lists the kinds of parts. Both calls take them in the same order, or
-// under the same names. If they include all that the loop depends on, it resumes bit for bit.
+// train/checkpoint/part.h lists the kinds of parts. Both calls take the same ones, in any order; a
+// second model or optimizer needs a name: named("target", target). If the parts include all that
+// the loop depends on, it resumes bit for bit.
 //
 // The protocol is the Trainer's (train/checkpoint_store.h, train/run_directory.h): checkpoints are
 // in RUN/checkpoint, with checksums, and are written under another name and renamed. The newest one

@@ -1,9 +1,9 @@
 // CheckpointPart: what a checkpoint of a training loop of your own saves and restores.
 //
 // A part refers to the object, under a name: by default "model", "optimizer", "scaler", "schedule",
-// "plateau", "ema", "random", "position" or "numbers"; a second one of a kind is "model-2" and so
-// on, in the order of the parts. {"target", target} gives another name. A name has letters, digits,
-// '_' and '-'.
+// "plateau", "ema", "random", "position" or "numbers". A second one of a kind needs a name of its
+// own: {"target", target}. The order of the parts does not count. A name has letters, digits, '_'
+// and '-'.
 #pragma once
 #include <cstdint>
 #include <functional>
