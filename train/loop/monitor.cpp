@@ -44,7 +44,12 @@ Monitor::Monitor(const TrainerOptions& options, const RunParts& parts)
   check(key_.starts_with(kTrain) || key_.starts_with(kValidation), "trainer: got monitor '", key_,
         "', expected a key of metrics.jsonl that begins with train_ or validation_: "
         "validation_loss, validation_accuracy");
-  const Mode mode = options.mode == Mode::automatic ? known_mode(name_of(key_)) : options.mode;
+  const Mode known = known_mode(name_of(key_));
+  const Mode mode = options.mode == Mode::automatic ? known : options.mode;
+  check(known == Mode::automatic || mode == known, "trainer: got monitor '", key_,
+        "' with Mode::", mode == Mode::max ? "max" : "min", ", but ",
+        known == Mode::max ? "larger" : "smaller",
+        " values of it are better; leave `mode` out, or log the value under another name");
   check(mode != Mode::automatic, "trainer: got monitor '", key_,
         "' without a mode, expected Mode::min if smaller values of it are better, or Mode::max");
   max_ = mode == Mode::max;
