@@ -103,7 +103,7 @@ void RunCheckpoints::load(const Resumed& all) {
   if (parts_.plateau) {
     parts_.plateau->load_state(manifest::scalars_of(all.fields, "plateau."));
   }
-  for (const char* name : {"data.train", "data.validation"}) {
+  for (const char* name : {"data.train", "data.validation", "data.order"}) {
     if (const auto found = all.fields.find(name); found != all.fields.end()) {
       data_.emplace(name, found->second);  // a run that returns to a checkpoint keeps its loaders
     }
@@ -132,7 +132,8 @@ void RunCheckpoints::load_now(const Resumed& all) {
   }
 }
 
-void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* validation) {
+void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* validation,
+                                bool in_epoch) {
   const std::pair<const char*, const data::Loader*> loaders[] = {{"data.train", &train},
                                                                  {"data.validation", validation}};
   if (options_.run.empty()) {
@@ -151,6 +152,12 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
     }
     data_[name] = to_string(now);
   }
+  std::string& order = data_["data.order"];
+  const std::string now = manifest::order_of(train);
+  if (in_epoch && !order.empty() && order != now) {
+    manifest::refuse_other_order(now, order, options_.force);
+  }
+  order = now;
 }
 
 // Collective, because the tensors of a sharded optimizer are gathered.

@@ -27,9 +27,10 @@ class RunCheckpoints {
   // gets the best weights so far (RunParts::evaluated_state()). If the run was in full precision,
   // to_full_precision() is called before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
-  // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. Later
+  // Throws if a resumed run had other data sets before, or in the middle of an epoch (`in_epoch`)
+  // another order of the samples; with TrainerOptions::force it warns. Later
   // checkpoints hold the identity of these data sets. `validation` may be null.
-  void check_data(const data::Loader& train, const data::Loader* validation);
+  void check_data(const data::Loader& train, const data::Loader* validation, bool in_epoch);
   // Call it before the first step, so that no step waits longer than for a copy. Collective.
   void prepare();
   // A state that is not finite is not saved, and the checkpoint before it stays: with
@@ -69,7 +70,7 @@ class RunCheckpoints {
   const RunDirectory* directory_;
   std::unique_ptr<CheckpointStore> store_;
   RunFields settings_;  // of the options, and the version of Binade
-  RunFields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
+  RunFields data_;      // "data.train", ..., "data.order": of the checkpoint, then of the loaders
   std::mutex mutex_;
   std::string refusal_;    // under the mutex
   BackgroundSaves saves_;  // the last member: its thread uses the others

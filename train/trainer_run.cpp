@@ -90,7 +90,7 @@ void TrainerRun::begin(data::Loader& train, data::Loader*& validation) {
   }
   check_use_of(validation);
   check_intervals(parts_, steps_of_run(train));
-  checkpoints_->check_data(train, validation);
+  checkpoints_->check_data(train, validation, state_.batch > 0);
   if (validation && options_.overfit_batches > 0) {
     validation = &train;
   }

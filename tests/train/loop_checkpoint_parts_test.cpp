@@ -37,5 +37,25 @@ TEST(LoopCheckpointParts, PartsAreToldApartByNames) {
   EXPECT_EQ(of_d.lr(), 0.2);
 }
 
+// In the middle of an epoch another order would bring some samples twice and others never.
+TEST(LoopCheckpointParts, APositionInMidEpochNeedsTheOrder) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net net;
+  data::test::FakeDataset data(22);
+  data::Loader loader(data, {.batch = 4, .workers = 0});
+  data::Loader reseeded(data, {.batch = 4, .workers = 0, .seed = 9});
+  LoaderPosition at{.epoch = 1, .batch = 2, .loader = &loader}, now{.loader = &reseeded};
+  save_checkpoint(path, net, at);
+  expect_parts(error_of([&] { load_checkpoint(path, net, now); }),
+               {"got training data shuffled with seed 9 in the middle of an epoch",
+                "shuffled with seed 0", "(part 'position' of "});
+  EXPECT_EQ(now.epoch, 0);
+  at = {.epoch = 2, .batch = 0, .loader = &loader};
+  save_checkpoint(path, net, at);
+  EXPECT_TRUE(load_checkpoint(path, net, now)) << "between epochs the order may change";
+  EXPECT_EQ(now.epoch, 2);
+}
+
 }  // namespace
 }  // namespace binade::train::loop_checkpoint_parts_test

@@ -1,4 +1,5 @@
 #include <binade/core/observe/warning.h>
+#include <binade/data/loader.h>
 #include <binade/train/checkpoint/fields_internal.h>
 
 #include <charconv>
@@ -123,11 +124,28 @@ void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool f
   warn(differs);
 }
 
+std::string order_of(const data::Loader& loader) {
+  const data::LoaderOptions& o = loader.options();
+  const char* kind = o.sampler   ? "drawn by a sampler"
+                     : o.budget  ? "in batches of a budget"
+                     : o.shuffle ? "shuffled"
+                                 : "not shuffled";
+  return text(kind, " with seed ", o.seed);
+}
+
 void refuse_other_data(const std::string& difference, const std::string& what, bool force) {
   const std::string got =
       text("resume: got ", difference, " in the ", what, ", expected the data of the run so far");
   check(force, got,
         "; resume with it, use another run directory, or resume all the same with force (--force)");
+  warn(got);
+}
+
+void refuse_other_order(const std::string& now, const std::string& before, bool force) {
+  const std::string got = text("resume: got training data ", now,
+                               " in the middle of an epoch that was begun with them ", before);
+  check(force, got,
+        "; give the loader its options of before, or resume all the same with force (--force)");
   warn(got);
 }
 

@@ -10,6 +10,10 @@
 #include <map>
 #include <string>
 
+namespace binade::data {
+class Loader;
+}
+
 namespace binade::train::manifest {
 
 using Fields = std::map<std::string, std::string>;
@@ -47,7 +51,12 @@ void add_settings(Fields& fields, const Fields& settings);
 // Throws one error that lists every setting which differs from the checkpoint's; with `force` it
 // warns.
 void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool force);
+// What else than the data decides which samples the rest of an epoch has.
+std::string order_of(const data::Loader& loader);
 // Throws because the data differ from the checkpoint's; with `force` it warns.
 void refuse_other_data(const std::string& difference, const std::string& what, bool force);
+// Throws because order_of() differs in the middle of an epoch: some samples would come twice and
+// others never; with `force` it warns.
+void refuse_other_order(const std::string& now, const std::string& before, bool force);
 
 }  // namespace binade::train::manifest

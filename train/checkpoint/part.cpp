@@ -143,6 +143,7 @@ class SavedPosition : public PartObject {
     if (position_.loader) {
       content.fields["data"] = to_string(position_.loader->identity());
       content.fields["global_batch"] = shortest(global_batch());
+      content.fields["order"] = manifest::order_of(*position_.loader);
     }
     return content;
   }
@@ -173,6 +174,11 @@ class SavedPosition : public PartObject {
       check(before == global_batch(), "load_checkpoint: got a loader of batch ", global_batch(),
             " (all shards), expected ", before,
             " as before: the checkpoint is in the middle of an epoch, after ", batch, " batches");
+    }
+    const std::string order = manifest::order_of(*position_.loader);
+    if (const auto before = fields.find("order");
+        batch > 0 && before != fields.end() && before->second != order) {
+      manifest::refuse_other_order(order, before->second, force);
     }
     const int64_t batches = position_.loader->batches_per_epoch();
     check(batches < 0 || batch <= batches, "load_checkpoint: got a loader of ", batches,

@@ -27,5 +27,22 @@ TEST(RunMistakes, AModeAgainstTheMonitoredValueIsAnError) {
   ToyRun({.epochs = 1, .monitor = "validation_mae", .mode = Mode::min});
 }
 
+// In the middle of an epoch another order would bring some samples twice and others never.
+TEST(RunMistakes, AResumeInMidEpochNeedsTheOrderOfItsBeginning) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  ToyRun({.max_steps = 3, .run = path}).fit();  // of 5 steps per epoch
+  ToyRun again({.max_steps = 9, .run = path, .resume = true});
+  data::Loader other(again.train_rows, {.batch = 8, .workers = 0, .seed = 5});
+  const std::string error = error_of([&] { again.trainer.fit(other, &again.validation); });
+  EXPECT_NE(error.find("got training data shuffled with seed 5 in the middle of an epoch that was "
+                       "begun with them shuffled with seed 4"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(again.trainer.steps(), 3);
+  again.fit();
+  EXPECT_EQ(again.trainer.steps(), 9);
+}
+
 }  // namespace
 }  // namespace binade::train::run_mistakes_test
