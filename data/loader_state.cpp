@@ -187,7 +187,9 @@ bool LoaderState::next(Batch& batch) {
   const Entry entry(*this);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
-  check(open_, "loader: no epoch is under way; call epoch() first");
+  check(open_,
+        "loader: no epoch is under way; call epoch() first, and give a loop or a Trainer that runs "
+        "inside another one a loader of its own");
   BuiltBatch::clear_batch(batch);
   bool is_end = next_delivery_ >= end_;
   try {

@@ -256,6 +256,12 @@ void TrainerRun::train_epoch(const Fit& fit) {
   enter_epoch(fit.train);
   data::Batch batch;
   while (fit.train.next(batch)) {
+    check(
+        batch.epoch == (options_.overfit_batches > 0 ? 0 : state_.epoch),
+        "trainer: got a batch of epoch ", batch.epoch, " from the training loader in epoch ",
+        state_.epoch,
+        ", expected the epoch that fit() began; give a loop or a Trainer that runs inside fit() a "
+        "loader of its own");
     const bool last = ++state_.batch == batches;
     const bool stepped = runner_.run(batch, last, state_);
     apart_ = !ranks_.alone();

@@ -44,5 +44,24 @@ TEST(RunMistakes, AResumeInMidEpochNeedsTheOrderOfItsBeginning) {
   EXPECT_EQ(again.trainer.steps(), 9);
 }
 
+// A loop over the training loader within fit() takes the epoch away from it.
+TEST(RunMistakes, ALoopInsideFitNeedsALoaderOfItsOwn) {
+  for (const bool to_its_end : {true, false}) {
+    data::Loader* loader = nullptr;
+    ToyRun run({.epochs = 2, .callbacks = {{.step = [&](const RunView& view) {
+                               if (view.step == 2) {
+                                 for (const data::Batch& batch : *loader) {
+                                   if (batch.size > 0 && !to_its_end) {
+                                     break;
+                                   }
+                                 }
+                               }
+                             }}}});
+    loader = &run.train;
+    const std::string error = error_of([&] { run.fit(); });
+    EXPECT_NE(error.find("a loader of its own"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace binade::train::run_mistakes_test
