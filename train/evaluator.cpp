@@ -197,7 +197,14 @@ NamedTensors Evaluator::predict(data::Loader& loader, bool averages) const {
       all.add({.loss = {}, .output = model(own.images)}, own);
     } else {
       check_step("predict()");
-      all.add(step_(model, own), own);
+      try {
+        all.add(step_(model, own), own);
+      } catch (Error& error) {
+        error.add_context(
+            "(in predict(), which ran the step of the validation; for data without targets give "
+            "TrainerOptions::predict_step)");
+        throw;
+      }
     }
   }
   return all.join();

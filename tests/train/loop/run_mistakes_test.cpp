@@ -63,5 +63,13 @@ TEST(RunMistakes, ALoopInsideFitNeedsALoaderOfItsOwn) {
   }
 }
 
+TEST(RunMistakes, APredictionWithoutTargetsSaysWhatToDo) {
+  ToyRun run({.epochs = 1});
+  data::Loader bare(data::TensorDataset({{"x", ones({8, kInputs})}}), {.batch = 8});
+  const std::string error = error_of([&] { run.trainer.predict(bare); });
+  EXPECT_NE(error.find("got no field 'y'"), std::string::npos) << error;
+  EXPECT_NE(error.find("TrainerOptions::predict_step"), std::string::npos) << error;
+}
+
 }  // namespace
 }  // namespace binade::train::run_mistakes_test
