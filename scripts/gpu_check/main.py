@@ -27,9 +27,10 @@ DOCTOR = ("doctor", right.doctor, 20)  # the first stage of "right": it says whi
 # The stages of each call in order. The seconds of a stage are reserved while earlier ones run, so that no stage
 # takes the time of a later one; unused time goes to the next.
 PLAN = {
-    "right": [DOCTOR, ("conformance", right.conformance, 30), ("kernels", right.kernels, 120),
-              ("op-table", right.op_table, 80), ("library", right.library, 90), ("runtime", right.runtime, 40),
-              ("parity", right.parity, 30), ("models", right.models, 60), ("nccl", right.nccl, 60)],
+    "right": [DOCTOR, ("conformance", right.conformance, 30), ("kernels", right.kernels, 100),
+              ("op-table", right.op_table, 80), ("library", right.library, 80), ("runtime", right.runtime, 40),
+              ("huge", right.huge, 40), ("parity", right.parity, 30), ("models", right.models, 50),
+              ("nccl", right.nccl, 60)],
     "fast": [("kernel-speed", fast.kernel_speed, 200), ("steps", fast.steps, 200), ("losses", fast.losses, 110)],
     "why": [("ceilings", why.ceilings, 20), ("profile", why.profile, 180), ("memcheck", why.memcheck, 120),
             ("racecheck", why.racecheck, 110), ("synccheck", why.synccheck, 80)],

@@ -99,6 +99,14 @@ def runtime(stage):
     stage.run_tests(commands + stage.programs.tests("cuda", [f"cuda_{name}_test" for name in CUDA_TESTS]))
 
 
+def huge(stage):
+    if stage.emulated:
+        raise Skipped("tensors above 2^32 elements take minutes on the emulated device")
+    # A test needs up to 30 GB, or is skipped.
+    stage.run_tests(stage.programs.tests("train", ["train_huge_tensors_test"]),
+                    {"BINADE_HUGE_TENSORS": stage.options.device}, jobs=2)
+
+
 def parity(stage):
     folder = stage.options.cases or os.path.join(stage.options.here, "cases")
     files = sorted(glob.glob(os.path.join(folder, "*.safetensors")))

@@ -147,9 +147,9 @@ class Stage:
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             return list(pool.map(one, works))
 
-    def run_tests(self, commands, environment=None):
-        """Runs test programs, each in --jobs shards."""
-        jobs = self.options.jobs
+    def run_tests(self, commands, environment=None, jobs=None):
+        """Runs test programs, each in so many shards; --jobs unless given."""
+        jobs = min(jobs or self.options.jobs, self.options.jobs)
         shards = [{"GTEST_TOTAL_SHARDS": str(jobs), "GTEST_SHARD_INDEX": str(i)} for i in range(jobs)]
         works = [(command, shard) for command in commands for shard in shards]
         passed, failures = self.figures.get("tests_passed", 0), []

@@ -83,7 +83,7 @@ class RunningTest : public testing::EmptyTestEventListener {
 
 int run_tests(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: gpu-programs tests kernels|op_table|optim|cuda\n");
+    std::fprintf(stderr, "usage: gpu-programs tests kernels|op_table|optim|cuda|train\n");
     return 2;
   }
   const std::string group = argv[1];
