@@ -84,6 +84,7 @@
 #include <binade/optim/clip.h>
 #include <binade/optim/lamb.h>
 #include <binade/optim/lars.h>
+#include <binade/optim/lbfgs.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/nadam.h>
 #include <binade/optim/plateau.h>
