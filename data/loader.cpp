@@ -11,17 +11,17 @@ namespace {
 
 // A program has several loaders, so an error says which one it is. The place is unknown if the
 // standard library makes the loader (std::make_unique).
-std::string words_of(const std::source_location& made) {
-  const std::string_view file = made.file_name();
+std::string words_of(const SourceLine& made) {
+  const std::string_view file = made.file;
   const bool known = !file.empty() && file.find("/c++/") == std::string_view::npos;
   return known ? text("(the loader of ", std::filesystem::path(file).filename().native(), ":",
-                      made.line(), ")")
+                      made.line, ")")
                : "";
 }
 
 template <class D>
 std::shared_ptr<LoaderState> make_state(std::shared_ptr<const D> dataset, LoaderOptions options,
-                                        const std::source_location& made) {
+                                        const SourceLine& made) {
   try {
     return std::make_shared<LoaderState>(std::move(dataset), std::move(options));
   } catch (Error& error) {
@@ -34,10 +34,10 @@ std::shared_ptr<LoaderState> make_state(std::shared_ptr<const D> dataset, Loader
 
 }  // namespace
 
-Loader::Loader(DatasetPtr dataset, LoaderOptions options, std::source_location made)
+Loader::Loader(DatasetPtr dataset, LoaderOptions options, SourceLine made)
     : Loader(make_state(dataset.get(), std::move(options), made)) {}
 
-Loader::Loader(IterablePtr dataset, LoaderOptions options, std::source_location made)
+Loader::Loader(IterablePtr dataset, LoaderOptions options, SourceLine made)
     : Loader(make_state(dataset.get(), std::move(options), made)) {}
 
 Loader::Loader(std::shared_ptr<LoaderState> state) : state_(std::move(state)) {

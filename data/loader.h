@@ -3,6 +3,7 @@
 // workers nor on the batch at which an epoch starts. Datasets have random access (data/dataset.h)
 // or deliver one row after another (data/iterable.h).
 #pragma once
+#include <binade/core/tensor/source_line.h>
 #include <binade/data/batch.h>
 #include <binade/data/collate/collate.h>
 #include <binade/data/dataset.h>
@@ -17,7 +18,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -117,10 +117,8 @@ class Loader {
   // loader is made. A dataset that is passed as a variable must outlive the loader; a temporary or
   // a shared_ptr is kept alive, even for a worker that is stuck in a read when the loader is
   // destroyed.
-  Loader(DatasetPtr dataset, LoaderOptions options,
-         std::source_location made = std::source_location::current());
-  Loader(IterablePtr dataset, LoaderOptions options,
-         std::source_location made = std::source_location::current());
+  Loader(DatasetPtr dataset, LoaderOptions options, SourceLine made = SourceLine::here());
+  Loader(IterablePtr dataset, LoaderOptions options, SourceLine made = SourceLine::here());
   // Stops the workers. A worker stuck in get() for two seconds is abandoned.
   ~Loader();
   Loader(const Loader&) = delete;
