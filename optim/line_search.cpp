@@ -92,13 +92,12 @@ WolfeResult strong_wolfe(const std::function<Trial(double)>& evaluate, const Tri
   int64_t trials = 0;
   bool found = false;
   while (trials < options.max_trials && !found) {
-    if (too_high(now) || (trials > 1 && now.loss >= before.loss)) {
-      found = true;
-    } else if (is_flat(now)) {
+    found = too_high(now) || (trials > 1 && now.loss >= before.loss);
+    if (!found && is_flat(now)) {
       return {now, evaluations};
-    } else if (now.slope >= 0) {
-      found = true;
-    } else {
+    }
+    found = found || now.slope >= 0;
+    if (!found) {
       const double t = cubic_minimum(before, now, now.t + 0.01 * (now.t - before.t), now.t * 10);
       before = std::exchange(now, at(t));
       ++trials;
