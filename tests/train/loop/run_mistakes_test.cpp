@@ -14,7 +14,7 @@ namespace {
 using binade::testing::TemporaryDirectory;
 using namespace toy;
 
-// Of a value whose better direction is known, the other one would keep the worst weights.
+// The wrong mode would keep the worst weights. It is refused where the name tells the right one.
 TEST(RunMistakes, AModeAgainstTheMonitoredValueIsAnError) {
   for (const auto& [monitor, mode, part] :
        {std::tuple{"", Mode::max, "'validation_loss' with Mode::max, but smaller values"},
