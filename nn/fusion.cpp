@@ -32,7 +32,7 @@ BatchNorm* exactly_batch_norm(Module* module) {
 bool relu_joins(Module* module) {
   const auto* relu = exactly<ReLU>(module);
   const PrecisionScope* scope = detail::thread_state.precision;
-  return relu && !relu->precision() && !detail::observers_refuse_fused_ops() &&
+  return relu && !relu->precision() && !detail::observers_read_values() &&
          !(scope && scope->precision.rules);
 }
 

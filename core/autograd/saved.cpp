@@ -1,6 +1,7 @@
 // The tensors that a backward keeps (Saved) and the memory it writes (Needs).
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/backward_run_internal.h>
+#include <binade/core/observe/observer.h>
 
 namespace binade {
 
@@ -108,10 +109,9 @@ Tensor Needs::out_strided(int i, const Dims& strides) const {
 }
 
 Tensor Needs::out_over(int i, const Tensor& dy) const {
-  // Observers look at dy after the backward.
   const bool free = (*this)[i] && dy.sole_owner() && !dy.requires_grad() &&
                     dy.sizes() == edges_[i]->sizes && dy.dtype() == edges_[i]->dtype &&
-                    is_dense(dy.sizes(), dy.strides()) && !detail::thread_state.observers &&
+                    is_dense(dy.sizes(), dy.strides()) && !detail::observers_read_values() &&
                     !direct(i).defined();
   return free ? dy : out_like(i, dy);
 }

@@ -61,7 +61,7 @@ void tell_result(const Op& op, std::span<const Tensor* const> inputs,
 
 }  // namespace
 
-bool observers_refuse_fused_ops() {
+bool observers_read_values() {
   for (const ObserverScope* scope = thread_state.observers; scope; scope = scope->outer()) {
     if (!scope->observer().accepts_fused_ops()) {
       return true;

@@ -11,8 +11,8 @@
 // observer runs, its own ops are not observed, not recorded and not cast by a policy. An exception
 // that it throws leaves the op. Without observers an op costs one test of a flag when it begins and
 // one when it ends. In-place changes and optimizer steps are not ops. Under an observer ops are not
-// fused, so that it sees each of them; an observer that only measures can declare that it accepts
-// fused ops.
+// fused and no backward writes over the gradient that it got, so that the observer sees each op and
+// all values; an observer that only measures can declare that it accepts fused ops.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -70,6 +70,8 @@ struct GradientEvent {
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
+  // True for an observer that only measures: ops run as without it. It must not read the values of
+  // `upstream` in gradients(): they may have been overwritten.
   virtual bool accepts_fused_ops() const { return false; }
   virtual void enter(const EnterEvent&) {}
   virtual void result(const OpEvent&) {}
@@ -114,8 +116,9 @@ namespace detail {
 
 struct Input;
 
-// True if an observer of this thread wants ops that could be fused to run separately.
-bool observers_refuse_fused_ops();
+// True if an observer of this thread does more than measure: it sees every op apart, and gradients
+// stay as they were.
+bool observers_read_values();
 
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
 void notify_results(const Op& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs);

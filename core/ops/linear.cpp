@@ -123,7 +123,7 @@ Tensor one_op(const Feedforward& operands) {
 
 bool feedforward_is_one_op(const Tensor& x) {
   return x.defined() && x.dtype() == DType::f32 && x.device().is_cpu() &&
-         !detail::thread_state.precision && !detail::observers_refuse_fused_ops() &&
+         !detail::thread_state.precision && !detail::observers_read_values() &&
          !kernels::user_computes(kernels::UserFunction::gemm, x.device());
 }
 

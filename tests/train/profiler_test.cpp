@@ -263,7 +263,7 @@ TEST(Profiler, DoesNotChangeWhatRuns) {
   EXPECT_EQ(weights(true), weights(false));
   Profiler profiler(quick(0, 0, 1));
   profiler.record();
-  EXPECT_FALSE(binade::detail::observers_refuse_fused_ops());
+  EXPECT_FALSE(binade::detail::observers_read_values());
   profiler.finish();
 }
 

@@ -41,7 +41,7 @@ Affine affine_of(const Tensor& conv_bias, const BatchNormOperands& norm, double 
 bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOperands& norm,
                                  const BatchNormOptions& options) {
   const auto& [x, w, b, geometry] = conv;
-  if (options.training || detail::thread_state.precision || detail::observers_refuse_fused_ops() ||
+  if (options.training || detail::thread_state.precision || detail::observers_read_values() ||
       !x.defined() || !w.defined() || !x.device().is_cpu() || !is_f32_beside(x, x) ||
       !is_f32_beside(x, w) || x.dim() != 4 || w.dim() != 4 ||
       x.size(1) != w.size(1) * geometry.groups ||

@@ -24,6 +24,38 @@ TEST(GradientMemory, AGradientThatNobodyHoldsIsOverwritten) {
   EXPECT_EQ(upstream, downstream);
 }
 
+struct Measures : OpObserver {
+  bool accepts_fused_ops() const override { return true; }
+};
+struct Reads : OpObserver {
+  void gradients(const GradientEvent& event) override {
+    if (std::string(event.node.name()) == "relu") {
+      upstream = values(event.upstream);
+    }
+  }
+  Numbers upstream;
+};
+
+// A profiler must not cost a step the memory of its gradients.
+TEST(GradientMemory, OnlyAnObserverThatReadsValuesKeepsThem) {
+  const auto is_overwritten = [](OpObserver& observer) {
+    const ObserverScope scope(observer);
+    Tensor x = leaf({-1, 2}, {2});
+    const Tensor h = x * 2.0, y = relu(h);
+    const void *upstream = nullptr, *downstream = nullptr;
+    on_gradient(y, [&](Tensor& g) { upstream = g.view().data; });
+    on_gradient(h, [&](Tensor& g) { downstream = g.view().data; });
+    sum(y * 3.0).backward();
+    EXPECT_EQ(values(x.grad()), (Numbers{0, 6}));
+    return upstream == downstream;
+  };
+  Measures measures;
+  EXPECT_TRUE(is_overwritten(measures));
+  Reads reads;
+  EXPECT_FALSE(is_overwritten(reads));
+  EXPECT_EQ(reads.upstream, (Numbers{3, 3}));
+}
+
 TEST(GradientMemory, AGradientThatAHookKeepsStays) {
   Tensor x = leaf({-1, 2}, {2});
   const Tensor y = relu(x * 2.0);
