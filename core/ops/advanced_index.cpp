@@ -22,14 +22,21 @@ namespace {
 constexpr Op kIndex{"index", OpClass::movement, true};
 constexpr Op kIndexPut{"index_put", OpClass::movement, true};
 
+using Kind = TensorIndex::Kind;
+
+// The tensor of an index, or null if it is no tensor.
+const Tensor* tensor_of(const TensorIndex& at) {
+  return at.kind == Kind::tensor ? &at.tensor : nullptr;
+}
+
 // How many dimensions of x an index refers to.
 int consumed(const TensorIndex& at) {
-  if (const auto* t = std::get_if<Tensor>(&at.value)) {
-    return t->dtype() == DType::boolean ? t->dim() : 1;
+  switch (at.kind) {
+    case Kind::new_axis:
+    case Kind::ellipsis: return 0;
+    case Kind::tensor: return at.tensor.dtype() == DType::boolean ? at.tensor.dim() : 1;
+    default: return 1;
   }
-  const bool none =
-      std::holds_alternative<NewAxis>(at.value) || std::holds_alternative<Ellipsis>(at.value);
-  return none ? 0 : 1;
 }
 
 // The indices with kEllipsis replaced by whole dimensions and masks by index tensors.
@@ -37,7 +44,7 @@ TensorIndices expanded(const char* op, const Tensor& x, const TensorIndices& ind
   check_defined(op, x);
   int used = 0, ellipses = 0;
   for (const TensorIndex& at : indices) {
-    const auto* t = std::get_if<Tensor>(&at.value);
+    const Tensor* t = tensor_of(at);
     check(!t || (t->defined() && (t->dtype() == DType::i64 || t->dtype() == DType::boolean)), op,
           ": got an index that is ", t && t->defined() ? to_string(t->dtype()) : "undefined",
           ", expected i64 or bool; convert it with to()");
@@ -45,7 +52,7 @@ TensorIndices expanded(const char* op, const Tensor& x, const TensorIndices& ind
           " and an index on ", t ? t->device() : Device{},
           ", expected one device; move them with to()");
     used += consumed(at);
-    ellipses += std::holds_alternative<Ellipsis>(at.value);
+    ellipses += at.kind == Kind::ellipsis;
   }
   check(used <= x.dim() && ellipses <= 1, op, ": got indices for ", used, " dimensions and ",
         ellipses, " ellipses for shape ", x.sizes(), ", expected at most ", x.dim(),
@@ -53,8 +60,8 @@ TensorIndices expanded(const char* op, const Tensor& x, const TensorIndices& ind
   TensorIndices all;
   int d = 0;
   for (const TensorIndex& at : indices) {
-    const auto* t = std::get_if<Tensor>(&at.value);
-    if (std::holds_alternative<Ellipsis>(at.value)) {
+    const Tensor* t = tensor_of(at);
+    if (at.kind == Kind::ellipsis) {
       all.insert(all.end(), static_cast<size_t>(x.dim() - used), Slice{});
       d += x.dim() - used;
     } else if (t && t->dtype() == DType::boolean) {
@@ -87,25 +94,26 @@ Indexed indexed_view(const char* op, const Tensor& x, const TensorIndices& indic
   Indexed y{x, {}};
   int d = 0;
   for (const TensorIndex& index : indices) {
-    if (const auto* number = std::get_if<int64_t>(&index.value)) {
+    if (index.kind == Kind::number) {
       const int64_t size = y.view.size(d);
-      check(*number >= -size && *number < size, op, ": got index ", *number, " in dimension ", d,
-            " of shape ", y.view.sizes(), ", expected ", -size, " to ", size - 1);
-      y.view = select(y.view, d, *number);
+      check(index.number >= -size && index.number < size, op, ": got index ", index.number,
+            " in dimension ", d, " of shape ", y.view.sizes(), ", expected ", -size, " to ",
+            size - 1);
+      y.view = select(y.view, d, index.number);
       continue;
     }
-    if (const auto* range = std::get_if<Slice>(&index.value)) {
-      check(range->step >= 1, op, ": got a slice with step ", range->step,
+    if (index.kind == Kind::slice) {
+      const Slice& range = index.slice;
+      check(range.step >= 1, op, ": got a slice with step ", range.step,
             ", expected at least 1; see flip()");
-      if (range->start || range->stop || range->step != 1) {
+      if (range.start || range.stop || range.step != 1) {
         constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-        y.view =
-            slice(y.view, d, range->start.value_or(0), range->stop.value_or(kEnd), range->step);
+        y.view = slice(y.view, d, range.start.value_or(0), range.stop.value_or(kEnd), range.step);
       }
-    } else if (std::holds_alternative<NewAxis>(index.value)) {
+    } else if (index.kind == Kind::new_axis) {
       y.view = unsqueeze(y.view, d);
     }
-    const auto* t = std::get_if<Tensor>(&index.value);
+    const Tensor* t = tensor_of(index);
     y.at.push_back(t ? *t : Tensor());
     ++d;
   }
@@ -206,7 +214,7 @@ bool has_tensors(const Indexed& x) {
 
 // The only index if it is a mask.
 const Tensor* only_mask(const TensorIndices& indices) {
-  const Tensor* t = indices.size() == 1 ? std::get_if<Tensor>(&indices[0].value) : nullptr;
+  const Tensor* t = indices.size() == 1 ? tensor_of(indices[0]) : nullptr;
   return t && t->defined() && t->dtype() == DType::boolean ? t : nullptr;
 }
 
@@ -305,7 +313,7 @@ Tensor put(const Tensor& x, const TensorIndices& indices, const Tensor& values, 
   }
   std::vector<Tensor> keep;  // so that a change of an index in place is noticed
   for (const TensorIndex& at : indices) {
-    if (const auto* t = std::get_if<Tensor>(&at.value)) {
+    if (const Tensor* t = tensor_of(at)) {
       keep.push_back(*t);
     }
   }

@@ -13,7 +13,7 @@
 
 #include <concepts>
 #include <optional>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace binade {
@@ -30,15 +30,21 @@ inline constexpr Ellipsis kEllipsis;  // all of the dimensions that other indice
 // One index. Dimensions without one are taken whole.
 class TensorIndex {
  public:
+  enum class Kind : uint8_t { number, slice, new_axis, ellipsis, tensor };
+
   template <std::integral T>
   requires(!std::same_as<T, bool>) TensorIndex(T number)
-      : value(static_cast<int64_t>(number)) {}                // NOLINT: the dimension is dropped
-  TensorIndex(const Slice& slice) : value(slice) {}           // NOLINT
-  TensorIndex(NewAxis axis) : value(axis) {}                  // NOLINT
-  TensorIndex(Ellipsis ellipsis) : value(ellipsis) {}         // NOLINT
-  TensorIndex(Tensor indices) : value(std::move(indices)) {}  // NOLINT
+      : number(static_cast<int64_t>(number)) {}  // NOLINT: the dimension is dropped
+  TensorIndex(const Slice& slice) : kind(Kind::slice), slice(slice) {}  // NOLINT
+  TensorIndex(NewAxis) : kind(Kind::new_axis) {}                        // NOLINT
+  TensorIndex(Ellipsis) : kind(Kind::ellipsis) {}                       // NOLINT
+  TensorIndex(Tensor indices)                                           // NOLINT
+      : kind(Kind::tensor), tensor(std::move(indices)) {}
 
-  std::variant<int64_t, Slice, NewAxis, Ellipsis, Tensor> value;
+  Kind kind = Kind::number;
+  int64_t number = 0;  // these three: only that of `kind` counts
+  Slice slice = {};
+  Tensor tensor = {};
 };
 using TensorIndices = std::vector<TensorIndex>;
 
