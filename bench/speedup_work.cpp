@@ -96,8 +96,13 @@ class SpeedupWork {
     const int64_t cores = kernels::usable_cores().count;
     const int64_t workers =
         std::max<int64_t>(1, std::min(cores, kMostWorkers) / world_.local_size());
+    if (packed) {
+      dataset_ = std::make_shared<data::StoreDataset>(folder + "/store");
+    } else {
+      dataset_ = std::make_shared<data::ImageFolder>(folder + "/jpeg", data::Part::train);
+    }
     data::LoaderOptions options{
-        .batch = std::min(batch_, settings_.files / world_.size()),
+        .batch = std::min(batch_, dataset_->size() / world_.size()),
         .workers = has(on_, Measure::workers) ? static_cast<int>(workers) : 0,
         .seed = 1,
         .drop_last = true,
@@ -107,12 +112,9 @@ class SpeedupWork {
         .shard = world_.rank(),
         .shard_count = world_.size()};
     batch_ = options.batch;
-    if (packed) {
-      dataset_ = std::make_shared<data::StoreDataset>(folder + "/store");
-    } else {
+    if (!packed) {
       options.transform =
           data::resize(static_cast<int>(settings_.edge), static_cast<int>(settings_.edge));
-      dataset_ = std::make_shared<data::ImageFolder>(folder + "/jpeg", data::Part::train);
     }
     loader_.emplace(dataset_, options);
     loader_->epoch(0);
