@@ -28,7 +28,8 @@ struct Central {  // shared by all threads; reached once per magazine or per lar
   std::vector<void*> large[kLargeClasses];
   MemoryStats stats;
   int64_t fail_in = 0;
-  int64_t limit = 0;  // of the reserved bytes; 0: none
+  int64_t limit = 0;            // of the reserved bytes; 0: none
+  int64_t noted_reserved = -1;  // in the timeline
 };
 
 Central& central();
@@ -65,12 +66,15 @@ void* system_allocate(Central& c, size_t bytes) {
   return block;
 }
 
-// Adds a change of the statistics to the timeline. REQUIRES: c.mutex is held, so that the changes
-// are in the order of their times.
-void note_memory(const Central& c) noexcept {
+// Adds changes of the statistics to the timeline; what is not said here is what a profiler said
+// when its window began. REQUIRES: c.mutex is held, so that the changes are in the order of their
+// times.
+void note_memory(Central& c) noexcept {
   if (timeline_has(Activity::memory)) [[unlikely]] {
     timeline_counter("allocated", static_cast<double>(c.stats.allocated));
-    timeline_counter("reserved", static_cast<double>(c.stats.reserved));
+    if (std::exchange(c.noted_reserved, c.stats.reserved) != c.stats.reserved) {
+      timeline_counter("reserved", static_cast<double>(c.stats.reserved));
+    }
   }
 }
 

@@ -1,10 +1,11 @@
-// Each thread writes to a lane of its own, behind a lock that only a reader of the timeline
-// contends for.
+// Each thread writes to a lane of its own without a lock: events fill chunks, and a chunk says how
+// many it has. A locked instruction per event would wait for all stores that an op left behind.
 #include <binade/core/device/thread_state.h>
 #include <binade/core/observe/timeline.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/parallel_probe.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -19,9 +20,19 @@ std::atomic<Activities> timeline_activities{0};
 
 namespace {
 
+// Events of one lane. `used` grows when an event is complete.
+struct Chunk {
+  explicit Chunk(int64_t size) : events(static_cast<size_t>(size)) {}
+  std::vector<TimelineEvent> events;
+  std::atomic<size_t> used{0};
+};
+
 struct Lane {
-  std::mutex mutex;
-  TimelineLane content;
+  std::mutex mutex;  // of the list of chunks; of the last chunk too if several threads write
+  std::string name;
+  bool device = false;
+  std::vector<std::unique_ptr<Chunk>> chunks;
+  Chunk* last = nullptr;  // used by the thread that writes
 };
 
 struct Recorder {
@@ -30,7 +41,7 @@ struct Recorder {
   std::vector<std::shared_ptr<Lane>> lanes;
   std::map<std::string, std::shared_ptr<Lane>> streams;
   std::atomic<uint64_t> generation{1};  // lanes of earlier ones get no events any more
-  std::atomic<int64_t> most{0}, count{0};
+  std::atomic<int64_t> most{0}, granted{0}, dropped{0};
 };
 Recorder& recorder() {  // never destroyed: threads may end after main
   static auto* instance = new Recorder;
@@ -51,7 +62,7 @@ Lane& lane_of_thread() {
   const uint64_t generation = r.generation.load(std::memory_order_acquire);
   if (thread_lane.generation != generation) {
     auto lane = std::make_shared<Lane>();
-    lane->content.name = lane_name ? lane_name : "thread";
+    lane->name = lane_name ? lane_name : "thread";
     const std::lock_guard lock(r.mutex);
     r.lanes.push_back(lane);
     thread_lane = {std::move(lane), generation};
@@ -59,12 +70,43 @@ Lane& lane_of_thread() {
   return *thread_lane.lane;
 }
 
-void add(Lane& lane, const TimelineEvent& event) {
+constexpr int64_t kChunk = 256;  // events
+
+// How many events of `kChunk` may still be recorded.
+int64_t grant() {
   Recorder& r = recorder();
-  if (r.count.fetch_add(1, std::memory_order_relaxed) < r.most.load(std::memory_order_relaxed)) {
-    const std::lock_guard lock(lane.mutex);
-    lane.content.events.push_back(event);
+  const int64_t most = r.most.load(std::memory_order_relaxed);
+  int64_t before = r.granted.load(std::memory_order_relaxed), next = before;
+  do {
+    next = std::min(before + kChunk, most);
+  } while (next > before &&
+           !r.granted.compare_exchange_weak(before, next, std::memory_order_relaxed));
+  return std::max<int64_t>(next - before, 0);
+}
+
+// Adds an event. REQUIRES: one thread at a time writes to `lane`; `is_locked` tells whether it
+// holds lane.mutex.
+void add(Lane& lane, const TimelineEvent& event, bool is_locked = false) {
+  Chunk* chunk = lane.last;
+  size_t used = chunk ? chunk->used.load(std::memory_order_relaxed) : 0;
+  if (!chunk || used == chunk->events.size()) [[unlikely]] {
+    const int64_t size = grant();
+    if (size == 0) {
+      recorder().dropped.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    auto next = std::make_unique<Chunk>(size);
+    chunk = next.get();
+    used = 0;
+    std::unique_lock lock(lane.mutex, std::defer_lock);
+    if (!is_locked) {
+      lock.lock();
+    }
+    lane.chunks.push_back(std::move(next));
+    lane.last = chunk;
   }
+  chunk->events[used] = event;
+  chunk->used.store(used + 1, std::memory_order_release);
 }
 
 void note_busy_threads(int threads) noexcept {
@@ -82,8 +124,8 @@ int64_t timeline_now() {
 void timeline_add(const TimelineEvent& event) noexcept {
   try {
     add(lane_of_thread(), event);
-  } catch (const std::exception&) {  // no memory: the event is lost, and counted
-    recorder().count.fetch_add(recorder().most, std::memory_order_relaxed);
+  } catch (const std::exception&) {  // no memory
+    recorder().dropped.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -95,13 +137,14 @@ void timeline_add_to(const std::string& lane, const TimelineEvent& event) {
     std::shared_ptr<Lane>& entry = r.streams[lane];
     if (!entry) {
       entry = std::make_shared<Lane>();
-      entry->content.name = lane;
-      entry->content.device = true;
+      entry->name = lane;
+      entry->device = true;
       r.lanes.push_back(entry);
     }
     found = entry;
   }
-  add(*found, event);
+  const std::lock_guard lock(found->mutex);
+  add(*found, event, true);
 }
 
 void timeline_counter(const char* name, double value) noexcept {
@@ -155,7 +198,8 @@ void Timeline::clear() {
   const std::lock_guard lock(r.mutex);
   r.lanes.clear();
   r.streams.clear();
-  r.count = 0;
+  r.granted = 0;
+  r.dropped = 0;
   r.generation.fetch_add(1, std::memory_order_release);
 }
 
@@ -165,15 +209,17 @@ std::vector<TimelineLane> Timeline::lanes() const {
   std::vector<TimelineLane> all;
   for (const auto& lane : r.lanes) {
     const std::lock_guard one(lane->mutex);
-    all.push_back(lane->content);
+    TimelineLane& copy = all.emplace_back(TimelineLane{lane->name, lane->device});
+    for (const auto& chunk : lane->chunks) {
+      const auto begin = chunk->events.begin();
+      copy.events.insert(copy.events.end(), begin,
+                         begin + static_cast<int64_t>(chunk->used.load(std::memory_order_acquire)));
+    }
   }
   return all;
 }
 
-int64_t Timeline::dropped() const {
-  const int64_t over = detail::recorder().count - options_.max_events;
-  return over > 0 ? over : 0;
-}
+int64_t Timeline::dropped() const { return detail::recorder().dropped; }
 
 const char* timeline_text(std::string_view text) {
   static std::mutex mutex;
