@@ -21,6 +21,7 @@ constexpr size_t kMostStacks = 100'000;  // that are kept
 
 struct Addresses {
   const void* at[kMostFrames];
+  uintptr_t frames[kMostFrames];  // canonical frame addresses (CFA) of the callees
   size_t count = 0;
 };
 
@@ -29,7 +30,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* addresses) {
   auto& all = *static_cast<Addresses*>(addresses);
   const auto at = static_cast<uintptr_t>(_Unwind_GetIP(context));
   if (at != 0) {
-    all.at[all.count++] = reinterpret_cast<const void*>(at - 1);
+    all.at[all.count] = reinterpret_cast<const void*>(at - 1);
+    all.frames[all.count++] = _Unwind_GetCFA(context);
   }
   return all.count < kMostFrames ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
@@ -175,31 +177,118 @@ void look_up_new(CallStacks& stacks) {
   }
 }
 
+// Stacks of this thread that were unwound, which takes some 10 us. On x86-64 a return address lies
+// below the frame of its caller. If all of them lie where they lay, from the innermost on, the
+// stack is the same: where the next one lies depends on the instruction and the frame before it.
+struct ReturnAddress {
+  const uintptr_t* place;
+  uintptr_t value;
+};
+struct UnwoundStack {
+  std::vector<ReturnAddress> addresses;
+  uint32_t number = 0;
+};
+constexpr size_t kWays = 32;  // of stacks whose innermost frame has one address
+struct UnwoundStacks {
+  std::vector<UnwoundStack> stacks;
+  size_t next = 0;  // to be replaced
+};
+constexpr size_t kMostInnermost = 4096;
+using UnwoundCache = std::unordered_map<const void*, UnwoundStacks>;  // by the innermost frame
+
+#ifdef __x86_64__
+// Instrumented code may not look at the stack of its callers.
+__attribute__((no_sanitize("address", "thread"))) bool is_current(const UnwoundStack& stack) {
+  for (const auto& [place, value] : stack.addresses) {
+    if (*static_cast<const volatile uintptr_t*>(place) != value) {
+      return false;
+    }
+  }
+  return true;
+}
+
+UnwoundCache& unwound_cache() {
+  thread_local UnwoundCache cache;
+  return cache;
+}
+
+// The number of the current stack, or 0 if it is to be unwound.
+uint32_t known_stack(const void* innermost) {
+  const auto found = unwound_cache().find(innermost);
+  if (found != unwound_cache().end()) {
+    for (const UnwoundStack& stack : found->second.stacks) {
+      if (is_current(stack)) {
+        return stack.number;
+      }
+    }
+  }
+  return 0;
+}
+
+void keep_stack(const void* innermost, const Addresses& stack, uint32_t number) {
+  UnwoundStack kept{{}, number};
+  for (size_t i = 1; i < stack.count; ++i) {  // the first is that of the unwinder
+    kept.addresses.push_back(
+        {reinterpret_cast<const uintptr_t*>(stack.frames[i] - sizeof(uintptr_t)),
+         reinterpret_cast<uintptr_t>(stack.at[i]) + 1});
+  }
+  if (!is_current(kept)) {  // a frame of another kind, such as that of a signal
+    return;
+  }
+  UnwoundCache& cache = unwound_cache();
+  if (cache.size() >= kMostInnermost && !cache.contains(innermost)) {
+    cache.clear();
+  }
+  UnwoundStacks& all = cache[innermost];
+  if (all.stacks.size() < kWays) {
+    all.stacks.push_back(std::move(kept));
+  } else {
+    all.stacks[all.next++ % kWays] = std::move(kept);
+  }
+}
+#else
+uint32_t known_stack(const void*) { return 0; }
+void keep_stack(const void*, const Addresses&, uint32_t) {}
+#endif
+
+// The number of a stack, the same for equal ones; 0 if there are too many.
+uint32_t number_of(const Addresses& stack) {
+  CallStacks& stacks = call_stacks();
+  const std::lock_guard lock(stacks.mutex);
+  // If two stacks had the same hash, which does not happen, the later one takes the next hash.
+  for (uint64_t hash = stack_hash(stack);; ++hash) {
+    const auto found = stacks.numbers.find(hash);
+    if (found == stacks.numbers.end()) {
+      if (stacks.all.size() >= kMostStacks) {
+        return 0;
+      }
+      stacks.all.push_back({std::vector<const void*>(stack.at, stack.at + stack.count)});
+      const auto number = static_cast<uint32_t>(stacks.all.size());
+      stacks.numbers.emplace(hash, number);
+      return number;
+    }
+    if (std::ranges::equal(stacks.all[found->second - 1].addresses,
+                           std::span(stack.at, stack.count))) {
+      return found->second;
+    }
+  }
+}
+
 }  // namespace
 
 uint32_t record_call_stack() noexcept {
-  Addresses stack;
-  _Unwind_Backtrace(add_frame, &stack);
-  CallStacks& stacks = call_stacks();
-  const std::lock_guard lock(stacks.mutex);
+  const void* innermost = __builtin_frame_address(0);
   try {
-    // If two stacks had the same hash, which does not happen, the later one takes the next hash.
-    for (uint64_t hash = stack_hash(stack);; ++hash) {
-      const auto found = stacks.numbers.find(hash);
-      if (found == stacks.numbers.end()) {
-        if (stacks.all.size() >= kMostStacks) {
-          return 0;
-        }
-        stacks.all.push_back({std::vector<const void*>(stack.at, stack.at + stack.count)});
-        const auto number = static_cast<uint32_t>(stacks.all.size());
-        stacks.numbers.emplace(hash, number);
-        return number;
-      }
-      if (std::ranges::equal(stacks.all[found->second - 1].addresses,
-                             std::span(stack.at, stack.count))) {
-        return found->second;
-      }
+    if (const uint32_t number = known_stack(innermost)) {
+      return number;
     }
+    Addresses stack;
+    _Unwind_Backtrace(add_frame, &stack);
+    const uint32_t number = number_of(stack);
+    if (number != 0) {
+      keep_stack(innermost, stack, number);
+    }
+    return number;
   } catch (const std::exception&) {  // no memory
     return 0;
   }

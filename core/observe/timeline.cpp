@@ -20,19 +20,34 @@ std::atomic<Activities> timeline_activities{0};
 
 namespace {
 
-// Events of one lane. `used` grows when an event is complete.
+// Some events of one lane. `used` grows when an event is complete.
+template <class T>
 struct Chunk {
   explicit Chunk(int64_t size) : events(static_cast<size_t>(size)) {}
-  std::vector<TimelineEvent> events;
+  std::vector<T> events;
   std::atomic<size_t> used{0};
 };
 
+template <class T>
+struct Chunks {
+  std::vector<std::unique_ptr<Chunk<T>>> all;
+  Chunk<T>* last = nullptr;  // used by the thread that writes
+};
+
+// A counter event. Most events are counters, so they take as little memory as they can.
+struct Count {
+  const char* name = "";
+  int64_t at = 0;
+  double value = 0;
+  uint32_t label = 0;
+};
+
 struct Lane {
-  std::mutex mutex;  // of the list of chunks; of the last chunk too if several threads write
+  std::mutex mutex;  // of the lists of chunks; of all of the lane if several threads write
   std::string name;
   bool device = false;
-  std::vector<std::unique_ptr<Chunk>> chunks;
-  Chunk* last = nullptr;  // used by the thread that writes
+  Chunks<TimelineEvent> events;
+  Chunks<Count> counts;
 };
 
 struct Recorder {
@@ -86,8 +101,9 @@ int64_t grant() {
 
 // Adds an event. REQUIRES: one thread at a time writes to `lane`; `is_locked` tells whether it
 // holds lane.mutex.
-void add(Lane& lane, const TimelineEvent& event, bool is_locked = false) {
-  Chunk* chunk = lane.last;
+template <class T>
+void add(Lane& lane, Chunks<T>& chunks, const T& event, bool is_locked = false) {
+  Chunk<T>* chunk = chunks.last;
   size_t used = chunk ? chunk->used.load(std::memory_order_relaxed) : 0;
   if (!chunk || used == chunk->events.size()) [[unlikely]] {
     const int64_t size = grant();
@@ -95,18 +111,38 @@ void add(Lane& lane, const TimelineEvent& event, bool is_locked = false) {
       recorder().dropped.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    auto next = std::make_unique<Chunk>(size);
+    auto next = std::make_unique<Chunk<T>>(size);
     chunk = next.get();
     used = 0;
     std::unique_lock lock(lane.mutex, std::defer_lock);
     if (!is_locked) {
       lock.lock();
     }
-    lane.chunks.push_back(std::move(next));
-    lane.last = chunk;
+    chunks.all.push_back(std::move(next));
+    chunks.last = chunk;
   }
   chunk->events[used] = event;
   chunk->used.store(used + 1, std::memory_order_release);
+}
+
+TimelineEvent event_of(const Count& count) {
+  return {.kind = TimelineEvent::counter,
+          .name = count.name,
+          .label = count.label,
+          .begin = count.at,
+          .end = count.at,
+          .amount = count.value};
+}
+const TimelineEvent& event_of(const TimelineEvent& event) { return event; }
+
+template <class T>
+void append_events(std::vector<TimelineEvent>& events, const Chunks<T>& chunks) {
+  for (const auto& chunk : chunks.all) {
+    const size_t used = chunk->used.load(std::memory_order_acquire);
+    for (size_t i = 0; i < used; ++i) {
+      events.push_back(event_of(chunk->events[i]));
+    }
+  }
 }
 
 void note_busy_threads(int threads) noexcept {
@@ -123,7 +159,8 @@ int64_t timeline_now() {
 
 void timeline_add(const TimelineEvent& event) noexcept {
   try {
-    add(lane_of_thread(), event);
+    Lane& lane = lane_of_thread();
+    add(lane, lane.events, event);
   } catch (const std::exception&) {  // no memory
     recorder().dropped.fetch_add(1, std::memory_order_relaxed);
   }
@@ -144,17 +181,17 @@ void timeline_add_to(const std::string& lane, const TimelineEvent& event) {
     found = entry;
   }
   const std::lock_guard lock(found->mutex);
-  add(*found, event, true);
+  add(*found, found->events, event, true);
 }
 
 void timeline_counter(const char* name, double value) noexcept {
-  const int64_t now = timeline_now();
-  timeline_add({.kind = TimelineEvent::counter,
-                .name = name,
-                .label = thread_state.label,
-                .begin = now,
-                .end = now,
-                .amount = value});
+  try {
+    Lane& lane = lane_of_thread();
+    add(lane, lane.counts,
+        Count{.name = name, .at = timeline_now(), .value = value, .label = thread_state.label});
+  } catch (const std::exception&) {  // no memory
+    recorder().dropped.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 const char*& timeline_phase() { return phase; }
@@ -210,11 +247,12 @@ std::vector<TimelineLane> Timeline::lanes() const {
   for (const auto& lane : r.lanes) {
     const std::lock_guard one(lane->mutex);
     TimelineLane& copy = all.emplace_back(TimelineLane{lane->name, lane->device});
-    for (const auto& chunk : lane->chunks) {
-      const auto begin = chunk->events.begin();
-      copy.events.insert(copy.events.end(), begin,
-                         begin + static_cast<int64_t>(chunk->used.load(std::memory_order_acquire)));
-    }
+    detail::append_events(copy.events, lane->events);
+    const auto middle = static_cast<int64_t>(copy.events.size());
+    detail::append_events(copy.events, lane->counts);
+    std::inplace_merge(
+        copy.events.begin(), copy.events.begin() + middle, copy.events.end(),
+        [](const TimelineEvent& a, const TimelineEvent& b) { return a.end < b.end; });
   }
   return all;
 }
