@@ -76,7 +76,7 @@ struct Bce {
 // With s the sigmoid: -(p t log s(x) + (1 - t) log s(-x)), where -log s(-x) = softplus(x).
 struct BceWithLogits {
   BINADE_LOSS(value) {
-    const T small = math_log1p(math_exp(-magnitude(x)));
+    const T small = math_log1p_unit(math_exp(-magnitude(x)));
     const T up = (x > T(0) ? x : T(0)) + small, down = (x < T(0) ? -x : T(0)) + small;
     return (T(1) - t) * up + p * t * down;
   }
