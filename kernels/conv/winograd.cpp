@@ -5,12 +5,23 @@
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace binade::kernels {
 namespace {
 
-// With fewer channels or tiles the transforms cost more than they save.
-constexpr int64_t kMinReduced = 16, kMinProduced = 32, kMinTiles = 32;
+// With fewer channels the transforms cost more than they save.
+constexpr int64_t kMinReduced = 16, kMinProduced = 32;
+
+// The direct sum takes a time per pixel of the result. In its units, Winograd takes a time per
+// convolution, for the weight, and one per tile, of which the border may cut off a part. The more
+// channels, the less the transforms cost beside the products.
+struct WinogradCost {
+  int64_t channels;  // up to so many
+  int64_t fixed, per_tile;
+};
+constexpr WinogradCost kCosts[] = {
+    {23, 32, 11}, {63, 64, 8}, {255, 56, 5}, {std::numeric_limits<int64_t>::max(), 32, 4}};
 
 int64_t tiles_along(int64_t side) { return (side + kWinogradTile - 1) / kWinogradTile; }
 
@@ -48,11 +59,14 @@ bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& ge
 
 bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
   const bool turned = pass == Conv2dPass::backward_data;
-  const int64_t tiles =
-      size.n * tiles_along(turned ? size.h : size.p) * tiles_along(turned ? size.w : size.q);
+  const int64_t high = turned ? size.h : size.p, wide = turned ? size.w : size.q;
+  const int64_t pixels = size.n * high * wide;
+  const int64_t tiles = size.n * tiles_along(high) * tiles_along(wide);
   const int64_t reduced = turned ? size.o : size.c, produced = turned ? size.c : size.o;
+  const auto cost = std::ranges::find_if(
+      kCosts, [&](const WinogradCost& one) { return std::min(reduced, produced) <= one.channels; });
   return isa() != Isa::baseline && reduced >= kMinReduced && produced >= kMinProduced &&
-         tiles >= kMinTiles;
+         pixels >= cost->fixed + cost->per_tile * tiles;
 }
 
 // True if AMX can multiply the whole sum: it needs pairs of channels or, for the weight, pairs of

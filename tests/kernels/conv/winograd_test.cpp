@@ -243,7 +243,12 @@ TEST_F(Winograd, RunsWhereModeAndShapeAllow) {
   }
   const MathModeGuard guard(MathMode::fast);
   EXPECT_EQ(run(large, DType::f32, "own").y.bytes(), isa() == Isa::baseline ? direct : winograd);
-  for (const Case& small : {Case{7, 16, 8, 8, 32}, Case{8, 15, 8, 8, 32}, Case{8, 16, 8, 8, 31}}) {
+  const Case deep{8, 256, 3, 3, 256};  // few pixels, but many channels
+  EXPECT_EQ(run(deep, DType::f32, "own").y.bytes() == run(deep, DType::f32, "own:direct").y.bytes(),
+            isa() == Isa::baseline);
+  // Few tiles, few channels, or tiles of which the border cuts off most.
+  for (const Case& small : {Case{1, 16, 8, 8, 32}, Case{8, 15, 8, 8, 32}, Case{8, 16, 8, 8, 31},
+                            Case{8, 16, 6, 6, 32}, Case{16, 256, 2, 2, 256}}) {
     EXPECT_EQ(run(small, DType::f32, "own").y.bytes(),
               run(small, DType::f32, "own:direct").y.bytes());
   }
