@@ -3,6 +3,7 @@
 // workers nor on the batch at which an epoch starts. Datasets have random access (data/dataset.h)
 // or deliver one row after another (data/iterable.h).
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/core/tensor/source_line.h>
 #include <binade/data/batch.h>
 #include <binade/data/collate/collate.h>
@@ -157,7 +158,7 @@ class Loader {
   explicit Loader(std::shared_ptr<LoaderState> state);
 
   std::shared_ptr<LoaderState> state_;  // shared with the workers
-  std::unique_ptr<Uploader> uploader_;  // for a device other than the CPU
+  Owned<Uploader> uploader_;            // for a device other than the CPU
   int64_t next_epoch_ = 0;
 };
 

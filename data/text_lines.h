@@ -4,6 +4,7 @@
 //   const data::TextLines rows({"a.csv", "b.csv"}, data::csv_sample, {.header_lines = 1});
 //   data::Loader loader(rows, {.batch = 32});   // batch.images [32, columns], batch.labels [32]
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/checksums.h>
 #include <binade/data/iterable.h>
 
@@ -49,7 +50,7 @@ class TextLines : public IterableDataset {
   std::vector<std::string> paths_;
   Decode decode_;
   TextLinesOptions options_;
-  std::unique_ptr<Known> known_;  // what is known about the files so far
+  Owned<Known> known_;  // what is known about the files so far
 };
 
 // Parses comma-separated numbers: a class (an integer of 0 or more), then values.

@@ -4,10 +4,10 @@
 //
 //   { const nn::FreezeOthers scope(gan, adam_g.parameters());  generator_loss(gan).backward(); }
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/nn/module.h>
 
 #include <initializer_list>
-#include <memory>
 #include <vector>
 
 namespace binade::nn {
@@ -27,7 +27,7 @@ class [[nodiscard]] FreezeOthers {
 
  private:
   struct Frozen;
-  std::unique_ptr<Frozen> frozen_;
+  Owned<Frozen> frozen_;
 };
 
 }  // namespace binade::nn

@@ -7,9 +7,9 @@
 // where there are any), stored as the precision asks; the buffers are copies. At the end the model
 // gets its own tensors back unchanged: values, masters, gradients, buffers and optimizers.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/nn/module.h>
 
-#include <memory>
 #include <vector>
 
 namespace binade::nn {
@@ -42,7 +42,7 @@ class [[nodiscard]] StoredAs {
   struct Kept;
   void put_back() noexcept;
 
-  std::unique_ptr<Kept> kept_;
+  Owned<Kept> kept_;
   std::vector<Parameter> parameters_;
 };
 

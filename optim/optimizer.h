@@ -10,6 +10,7 @@
 // device.
 #pragma once
 #include <binade/core/io/named_tensors.h>
+#include <binade/core/owned.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/kernels/optimizer/low_update.h>
 #include <binade/optim/betas.h>
@@ -214,8 +215,8 @@ class Optimizer {
   double last_norm_ = -1;
   LowUpdates low_updates_ = LowUpdates::nearest;
   uint64_t low_seed_ = 0;
-  std::vector<Tensor> compensations_;        // [segment], undefined where a segment has none
-  std::unique_ptr<DeviceOptimizer> device_;  // null on the CPU
+  std::vector<Tensor> compensations_;  // [segment], undefined where a segment has none
+  Owned<DeviceOptimizer> device_;      // null on the CPU
 };
 
 // One group of all parameters.

@@ -13,6 +13,7 @@
 // process at a time uses a store (train/run_directory.h has a lock for that).
 #pragma once
 #include <binade/core/io/file_system.h>
+#include <binade/core/owned.h>
 
 #include <cstdint>
 #include <functional>
@@ -106,7 +107,7 @@ class CheckpointStore {
 
   std::string path_;
   int keep_;
-  std::unique_ptr<FileSystem> own_files_;  // null if they were given
+  Owned<FileSystem> own_files_;  // null if they were given
   FileSystem& files_;
   mutable std::mutex mutex_;    // for all that follows, and for the directory
   std::set<std::string> good_;  // names, verified or written by this process

@@ -5,6 +5,7 @@
 //   train::Classifier classifier = train::load_classifier("cats.safetensors");
 //   for (const train::Guess& guess : classifier.classify("photo.jpg", 5)) { ... }
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/sample.h>
 #include <binade/nn/module.h>
 
@@ -46,7 +47,7 @@ class Classifier {
   const ClassifierInfo& info() const { return info_; }
 
  private:
-  std::unique_ptr<nn::Module> model_;
+  Owned<nn::Module> model_;
   ClassifierInfo info_;
 };
 

@@ -11,6 +11,7 @@
 // twice are errors. Exit status: 0 success, 1 error, 2 wrong flags, 3 the run diverged
 // (docs/runs.md).
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/train/checkpoint/checkpoint.h>
 #include <binade/train/precision/format_flags.h>
@@ -18,7 +19,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -117,7 +117,7 @@ class Program {
   int run_body(int argc, char** argv, const std::function<int(const RunFlags&)>& body);
 
   RunFlags flags_;
-  std::unique_ptr<Parser> parser_;
+  Owned<Parser> parser_;
 };
 
 }  // namespace binade::train

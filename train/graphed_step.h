@@ -18,6 +18,7 @@
 // the graph is recorded.
 #pragma once
 #include <binade/core/device/graph.h>
+#include <binade/core/owned.h>
 #include <binade/core/tensor/parameter.h>
 
 #include <functional>
@@ -48,7 +49,7 @@ class GraphedStep {
   Step step_;
   int plain_calls_;
   int64_t replays_ = 0;
-  std::unique_ptr<Graph> graph_;
+  Owned<Graph> graph_;
   std::vector<Tensor> inputs_, results_;
   std::vector<std::weak_ptr<const Arena>> arenas_;  // whose masters the step's updates read
   // The generator's state at the start of the recording, how many numbers a step draws, and the

@@ -19,10 +19,10 @@
 #pragma once
 #include <binade/core/observe/exponents.h>
 #include <binade/core/observe/worst_elements.h>
+#include <binade/core/owned.h>
 #include <binade/optim/optimizer.h>
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -107,7 +107,7 @@ class Lens {
   const LensOptions options_;
   ParameterList parameters_;
   const optim::Optimizer& optimizer_;
-  std::unique_ptr<Watch> watch_;  // during an observed step
+  Owned<Watch> watch_;  // during an observed step
   std::vector<LensRecord> records_;
   ExponentCounts gradients_;
 };

@@ -12,6 +12,7 @@
 // memory on all threads. While no window is open, each instrumented place costs one test of a flag.
 // docs/profiling.md has the cost of each activity.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/core/tensor/source_line.h>
 #include <binade/train/profile/trace.h>
 
@@ -78,7 +79,7 @@ class Profiler {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 // Makes the profiler of a program with a flag --profile. `window` is the text of the flag; then the

@@ -11,9 +11,9 @@
 //   RUN.replaced-1, -2, ...          beside RUN: earlier runs, which `overwrite` moved there
 #pragma once
 #include <binade/core/io/file_system.h>
+#include <binade/core/owned.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,9 +46,9 @@ class RunDirectory {
   void move_away() const;
 
   std::string path_;
-  std::unique_ptr<FileSystem> files_;
-  std::unique_ptr<RunLock> lock_;
-  std::unique_ptr<FileSystem> held_files_;
+  Owned<FileSystem> files_;
+  Owned<RunLock> lock_;
+  Owned<FileSystem> held_files_;
 };
 
 // The lines of a text file, with their line ends (the last may lack it); empty without a file.

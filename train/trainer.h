@@ -34,11 +34,11 @@
 // labels or their order differ (data/identity.h). A state that is not finite is never saved: the
 // earlier checkpoint stays, and the run does what TrainerOptions::on_nan says.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/loader.h>
 #include <binade/train/loop/options.h>
 #include <binade/train/loop/parts.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -112,7 +112,7 @@ class Trainer {
   const std::string& why_no_graph() const;
 
  private:
-  std::unique_ptr<TrainerRun> run_;
+  Owned<TrainerRun> run_;
 };
 
 }  // namespace binade::train

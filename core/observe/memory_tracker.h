@@ -14,8 +14,8 @@
 #pragma once
 #include <binade/core/device/device_stats.h>
 #include <binade/core/device/memory_listener.h>
+#include <binade/core/owned.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,7 +68,7 @@ class MemoryTracker final : public MemoryListener {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 // "conv1 12.3 MB, conv2 4.1 MB, 3 more 1.2 MB".

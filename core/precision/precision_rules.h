@@ -9,6 +9,7 @@
 //                  {"class": "norm", "module": "encoder.*", "dtype": "fp32"}],
 //    "formats": {"weights": "mxfp8", "gradients": "e5m2/tensor"}}
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/core/precision/precision.h>
 
 #include <optional>
@@ -66,7 +67,7 @@ class PrecisionRules {
   struct Found;
   std::vector<PrecisionRule> rules_;
   std::shared_ptr<const SimulatedFormats> formats_;
-  std::unique_ptr<Found> found_;
+  Owned<Found> found_;
 };
 
 // `base` with the store, overrides and simulated formats of a JSON file as above; each may be left

@@ -16,11 +16,11 @@
 // Sums can be simulated too: .sums = {{.op = "linear", .sum = accumulation("f16/chunks=64")}}.
 #pragma once
 #include <binade/core/io/named_tensors.h>
+#include <binade/core/owned.h>
 #include <binade/core/precision/format_scheme.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/tensor.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -115,7 +115,7 @@ class SimulatedFormats {
   Tensor rounded(const Tensor& x, FormatScheme scheme, const Place& place) const;
 
   FormatSchemes schemes_;
-  std::unique_ptr<Histories> histories_;
+  Owned<Histories> histories_;
 };
 
 namespace detail {

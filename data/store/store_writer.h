@@ -8,9 +8,9 @@
 // an existing store is unchanged. Only one process at a time writes to a store.
 // data/store/pack.h stores whole datasets.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/sample.h>
 
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,7 +58,7 @@ class StoreWriter {
 
  private:
   class State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 }  // namespace binade::data

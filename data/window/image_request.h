@@ -1,10 +1,10 @@
 // ImageRequest: says which part of an image a loader needs, at which size. A dataset that can
 // decode a part of an image (Dataset::get_for) need not decode all of it.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/transforms.h>
 
 #include <exception>
-#include <memory>
 #include <span>
 #include <string_view>
 
@@ -47,7 +47,7 @@ class ImageRequest {
   double reducing_gap_;
   size_t steps_ = 0;
   bool failed_ = false;
-  std::unique_ptr<internal::Geometry> plan_;
+  Owned<internal::Geometry> plan_;
 };
 
 }  // namespace binade::data

@@ -1,8 +1,8 @@
 // Progress: the collective in which a rank is. Communicators write it; error messages read it.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/dist/collective/signature.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,7 +30,7 @@ class Progress {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 struct RankReport {

@@ -8,6 +8,7 @@
 // hangs, leaves early or fails, every other one gets a CollectiveError from its current or next
 // collective; a process that has not ended on its own grace_seconds later is ended with status 75.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/dist/collective/communicator.h>
 #include <binade/kernels/base/device.h>
 
@@ -56,7 +57,7 @@ class World {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 }  // namespace binade::dist

@@ -15,6 +15,7 @@
 // memory is freed: .grad is then undefined, and the optimizer's step finds the gradients in the
 // arena.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/dist/collective/communicator.h>
 #include <binade/dist/parallel/overlap.h>
@@ -59,7 +60,7 @@ class DistributedDataParallel {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 }  // namespace binade::dist

@@ -15,6 +15,7 @@
 // micro-batches you need no class: decoder(encoder(x).to(decoder.device())).
 #pragma once
 #include <binade/core/autograd/autograd.h>
+#include <binade/core/owned.h>
 #include <binade/dist/collective/communicator.h>
 
 #include <functional>
@@ -113,9 +114,9 @@ class PipelineRank {
 
   int stage_, stages_;
   PipelineOptions options_;
-  std::unique_ptr<Communicator> replicas_;
+  Owned<Communicator> replicas_;
   std::unique_ptr<Link> before_, after_;  // to the neighbouring stages; null at the ends
-  std::unique_ptr<StageRunner> runner_;
+  Owned<StageRunner> runner_;
 };
 
 }  // namespace binade::dist

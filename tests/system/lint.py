@@ -83,7 +83,7 @@ ROOMS = {
     },
 }
 INNER = {"core/ops/detail", "core/device/cuda"}
-OUTSIDE_ROOMS = {"core/ops.h"}
+OUTSIDE_ROOMS = {"core/ops.h", "core/owned.h"}  # the ops together; a class for members of every layer
 PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
 # The lab's child processes run kernels: these include PRIVATE, and headers that only a compiler of kernels

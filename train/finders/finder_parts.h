@@ -2,11 +2,11 @@
 // steps. Afterwards everything is as before, bit for bit: weights, masters, buffers, moments,
 // counts, loss scale, random numbers and modes.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/data/loader.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/train/step.h>
 
-#include <memory>
 #include <optional>
 
 namespace binade::train {
@@ -34,7 +34,7 @@ class StateSnapshot {
  private:
   struct Kept;
   FinderParts parts_;
-  std::unique_ptr<Kept> kept_;
+  Owned<Kept> kept_;
 };
 
 // Batches of any size made of the samples of one batch, which repeat where it has too few.

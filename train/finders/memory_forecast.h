@@ -13,6 +13,7 @@
 // they overlapped in time as in the trial steps, which is a matter of chance.
 #pragma once
 #include <binade/core/device/device_stats.h>
+#include <binade/core/owned.h>
 #include <binade/train/finders/finder_parts.h>
 
 #include <cstdint>
@@ -57,7 +58,7 @@ class MemoryModel {
   friend MemoryModel measure_memory(const FinderParts&, const BatchMaker&, int64_t);
   struct Measured;
   explicit MemoryModel(std::unique_ptr<Measured> measured);
-  std::unique_ptr<Measured> measured_;
+  Owned<Measured> measured_;
 };
 
 // Runs steps of `unit`, 2 `unit` and 3 `unit` samples; a quarter of the batch in question is best

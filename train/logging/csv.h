@@ -6,6 +6,7 @@
 // is set, a new name is an error. When the run is resumed, a line that a crash has cut goes to
 // FILE.cut.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/train/logging/logger.h>
 
 namespace binade::train {
@@ -29,7 +30,7 @@ class Csv : public Logger {
 
   class Table;
   CsvOptions options_;
-  std::unique_ptr<Table> table_;
+  Owned<Table> table_;
 };
 
 }  // namespace binade::train

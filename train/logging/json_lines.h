@@ -5,6 +5,7 @@
 // Each line is appended at once. A line that a crash has cut goes to FILE.cut when the run is
 // resumed.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/train/logging/logger.h>
 
 namespace binade::train {
@@ -28,7 +29,7 @@ class JsonLines : public Logger {
 
   class File;
   JsonLinesOptions options_;
-  std::unique_ptr<File> file_;
+  Owned<File> file_;
 };
 
 }  // namespace binade::train

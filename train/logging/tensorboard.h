@@ -8,6 +8,7 @@
 // earlier files are void. A record that a crash has cut is the last one of its file; a reader stops
 // there.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/train/logging/logger.h>
 
 namespace binade::train {
@@ -33,7 +34,7 @@ class TensorBoard : public Logger {
 
   class Events;
   TensorBoardOptions options_;
-  std::unique_ptr<Events> events_;
+  Owned<Events> events_;
 };
 
 }  // namespace binade::train
