@@ -53,14 +53,9 @@ void DeviceUses::wait() const {
 cudaGraph_t graph_of_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
-#if !defined(BINADE_HOST_EXECUTION) && CUDART_VERSION >= 13000
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
-#else
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
-#endif
-  check_cuda(error, "cudaStreamGetCaptureInfo");
+  // CUDA 12 and 13 differ in the parameters after these, which have defaults.
+  check_cuda(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph),
+             "cudaStreamGetCaptureInfo");
   return status == cudaStreamCaptureStatusActive ? graph : nullptr;
 }
 
