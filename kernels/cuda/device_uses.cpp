@@ -17,6 +17,10 @@ DeviceUses::~DeviceUses() {
 }
 
 void DeviceUses::note(cudaStream_t stream) {
+  if (!stream) {
+    on_null_stream_ = true;
+    return;
+  }
   const auto known = std::find_if(last_.begin(), last_.end(),
                                   [&](const Use& use) { return use.stream == stream; });
   if (known != last_.end()) {
@@ -45,6 +49,9 @@ void DeviceUses::forget_done() {
 }
 
 void DeviceUses::wait() const {
+  if (on_null_stream_) {
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
   for (const Use& use : last_) {
     check_cuda(cudaEventSynchronize(use.done), "cudaEventSynchronize");
   }
