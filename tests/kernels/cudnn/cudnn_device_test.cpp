@@ -101,7 +101,7 @@ TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndMemoryThatIsNotAlignedRunsAsOwn) 
   w.randomize(2, true);
   const View whole = x.view();
   std::vector<int64_t> made, called;
-  for (const int64_t first : {0, 8, 0, 1, 4}) {
+  for (const int64_t first : {0, 8, 1, 4, 0}) {
     const View part = test_view(whole.data + first * 2, DType::f16, {1, 1, 6, 10});
     conv2d_forward({.x = part, .w = w.view(), .y = y.view()});
     made.push_back(cudnn::plans_made());
@@ -117,7 +117,7 @@ TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndMemoryThatIsNotAlignedRunsAsOwn) 
   }
   EXPECT_EQ(made, std::vector<int64_t>(5, made[0]));
   const int64_t first = called[0];
-  EXPECT_EQ(called, (std::vector<int64_t>{first, first + 1, first + 2, first + 2, first + 2}));
+  EXPECT_EQ(called, (std::vector<int64_t>{first, first + 1, first + 1, first + 1, first + 2}));
 }
 
 TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
