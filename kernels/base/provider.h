@@ -71,10 +71,11 @@ std::string_view provider(std::string_view family);
 void set_provider(ProviderFamily family, std::string_view name);
 const Provider& provider(ProviderFamily family);
 
-// How many problems' plans a process keeps: those of cuDNN on each device, and the algorithms of
-// cuBLASLt. One more takes the place of the least recently used one, which is made anew when its
-// problem comes again. BINADE_PLAN_LIMIT gives the number until it is set. It is at least 1; a
-// lower one counts from the next new problem on.
+// How many problems a process keeps what it found for: the plans of cuDNN on each device, the
+// algorithms of cuBLASLt, the choices of auto for each operation. One more takes the place of the
+// least recently used one, which is found anew when its problem comes again. BINADE_PLAN_LIMIT
+// gives the number until it is set. It is at least 1; a lower one counts from the next new problem
+// on.
 inline constexpr int64_t kDefaultPlanLimit = 1024;
 int64_t plan_limit();
 void set_plan_limit(int64_t most);

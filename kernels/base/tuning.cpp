@@ -1,14 +1,16 @@
 // A line of the file is PROBLEM<TAB>CHOICE<TAB>REASON, the reason and its tab may be absent; if a
 // problem has several lines, the last one counts.
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/provider.h>
 #include <binade/kernels/base/tuning.h>
+#include <binade/kernels/cuda/recent_cache_internal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <mutex>
+#include <optional>
 
 namespace binade::kernels {
 namespace {
@@ -21,9 +23,20 @@ std::string one_field(std::string text) {
   return text;
 }
 
-struct Decision {
-  std::string choice, reason;
-};
+// Calls f(problem, decision) for each line of the file, which need not exist.
+template <class F>
+void each_line(const std::string& path, const F& f) {
+  std::ifstream file(path);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const size_t tab = line.find('\t');
+    check(tab != std::string::npos && tab > 0 && tab + 1 < line.size(), "tuning: ", path, ":",
+          number, ": got \"", line, "\", expected a problem, a tab and a provider");
+    const size_t second = std::min(line.find('\t', tab + 1), line.size());
+    f(line.substr(0, tab), TuningDecision{line.substr(tab + 1, second - tab - 1),
+                                          line.substr(std::min(second + 1, line.size()))});
+  }
+}
 
 class Table {
  public:
@@ -34,32 +47,40 @@ class Table {
   }
   void open(const std::string& path) {
     ++version;
-    entries_.clear();
+    lines_ = {};
     path_.clear();
-    std::ifstream file(path);
-    std::map<std::string, Decision> read;
-    std::string line;
-    for (int number = 1; std::getline(file, line); ++number) {
-      const size_t tab = line.find('\t');
-      check(tab != std::string::npos && tab > 0 && tab + 1 < line.size(), "tuning: ", path, ":",
-            number, ": got \"", line, "\", expected a problem, a tab and a provider");
-      const size_t second = std::min(line.find('\t', tab + 1), line.size());
-      read[line.substr(0, tab)] = {line.substr(tab + 1, second - tab - 1),
-                                   line.substr(std::min(second + 1, line.size()))};
+    dropped_ = false;
+    try {
+      each_line(path, [&](const std::string& problem, TuningDecision decision) {
+        keep(problem, std::move(decision));
+      });
+    } catch (const Error&) {
+      lines_ = {};
+      throw;
     }
-    entries_ = std::move(read);
     path_ = path;
   }
-  std::string choice(const std::string& problem) const {
-    const auto found = entries_.find(problem);
-    return found == entries_.end() ? "" : found->second.choice;
+  TuningLine find(const std::string& problem) {
+    if (const TuningLine* known = lines_.find(problem)) {
+      return *known;
+    }
+    if (path_.empty() || !dropped_) {
+      return nullptr;
+    }
+    std::optional<TuningDecision> last;
+    each_line(path_, [&](const std::string& other, TuningDecision decision) {
+      if (other == problem) {
+        last = std::move(decision);
+      }
+    });
+    return last ? keep(problem, std::move(*last)) : nullptr;
   }
-  void add(const std::string& problem, const Decision& decision) {
-    Decision& entry = entries_[problem];
-    if (!entry.choice.empty() && entry.choice != decision.choice) {
+  TuningLine add(const std::string& problem, const TuningDecision& decision) {
+    const TuningLine* known = lines_.find(problem);
+    if (known && (*known)->choice != decision.choice) {
       ++version;
     }
-    entry = decision;
+    TuningLine line = keep(problem, decision);
     if (!path_.empty()) {
       std::ofstream file(path_, std::ios::app);
       file << problem << '\t' << decision.choice;
@@ -69,20 +90,34 @@ class Table {
       file << '\n' << std::flush;
       check(file.good(), "tuning: cannot write ", path_, "; set BINADE_TUNING to another file");
     }
+    return line;
   }
   std::vector<TuningEntry> all() const {
     std::vector<TuningEntry> entries;
-    for (const auto& [problem, decision] : entries_) {
-      entries.push_back({problem, decision.choice, decision.reason});
-    }
+    lines_.each([&](const std::string& problem, const TuningLine& line) {
+      entries.push_back({problem, line->choice, line->reason});
+    });
     return entries;
   }
   const std::string& path() const { return path_; }
   std::mutex mutex;
 
  private:
-  std::map<std::string, Decision> entries_;
+  TuningLine keep(const std::string& problem, TuningDecision decision) {
+    const auto line = std::make_shared<const TuningDecision>(std::move(decision));
+    if (TuningLine* known = lines_.find(problem)) {
+      return *known = line;
+    }
+    const auto unused = [](const TuningLine& other) { return other.use_count() == 1; };
+    while (lines_.take_beyond(kTuningLines * plan_limit() - 1, unused)) {
+      dropped_ = true;
+    }
+    return lines_.add(problem, line);
+  }
+
+  RecentCache<std::string, TuningLine> lines_;
   std::string path_;
+  bool dropped_ = false;  // the file may have problems that are not in lines_
 };
 
 Table& table() {
@@ -92,14 +127,20 @@ Table& table() {
 
 }  // namespace
 
-std::string tuning_choice(const std::string& problem) {
+TuningLine find_tuning(const std::string& problem) {
   const std::lock_guard lock(table().mutex);
-  return table().choice(problem);
+  return table().find(problem);
 }
 
-void add_tuning(const std::string& problem, const std::string& choice, const std::string& reason) {
+TuningLine add_tuning(const std::string& problem, const std::string& choice,
+                      const std::string& reason) {
   const std::lock_guard lock(table().mutex);
-  table().add(one_field(problem), {one_field(choice), one_field(reason)});
+  return table().add(one_field(problem), {one_field(choice), one_field(reason)});
+}
+
+std::string tuning_choice(const std::string& problem) {
+  const TuningLine line = find_tuning(problem);
+  return line ? line->choice : "";
 }
 
 std::vector<TuningEntry> tuning_table() {

@@ -17,6 +17,10 @@ DeviceUses::~DeviceUses() {
 }
 
 void DeviceUses::note(cudaStream_t stream) {
+  if (!stream) {
+    on_null_stream_ = true;
+    return;
+  }
   const auto known = std::find_if(last_.begin(), last_.end(),
                                   [&](const Use& use) { return use.stream == stream; });
   if (known != last_.end()) {
@@ -45,6 +49,9 @@ void DeviceUses::forget_done() {
 }
 
 void DeviceUses::wait() const {
+  if (on_null_stream_) {
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
   for (const Use& use : last_) {
     check_cuda(cudaEventSynchronize(use.done), "cudaEventSynchronize");
   }
@@ -53,14 +60,9 @@ void DeviceUses::wait() const {
 cudaGraph_t graph_of_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
-#if !defined(BINADE_HOST_EXECUTION) && CUDART_VERSION >= 13000
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
-#else
-  const cudaError_t error =
-      cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
-#endif
-  check_cuda(error, "cudaStreamGetCaptureInfo");
+  // CUDA 12 and 13 differ in the parameters after these, which have defaults.
+  check_cuda(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph),
+             "cudaStreamGetCaptureInfo");
   return status == cudaStreamCaptureStatusActive ? graph : nullptr;
 }
 

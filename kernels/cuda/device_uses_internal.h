@@ -8,7 +8,9 @@
 
 namespace binade::kernels {
 
-// The last work on each stream, outside of graphs.
+// The last work on each stream, outside of graphs. Work on the null stream, which lives as long as
+// the device, costs no call of the runtime until somebody waits. After work on another stream an
+// event is recorded, because its owner may have destroyed the stream by then.
 class DeviceUses {
  public:
   DeviceUses() = default;
@@ -18,7 +20,8 @@ class DeviceUses {
 
   // Work of the current device was queued on the stream, which captures nothing.
   void note(cudaStream_t stream);
-  void wait() const;  // until all of it is done
+  // Until all of it is done. REQUIRES: its device is the current one.
+  void wait() const;
 
  private:
   struct Use {
@@ -27,6 +30,7 @@ class DeviceUses {
   };
   void forget_done();
 
+  bool on_null_stream_ = false;
   std::vector<Use> last_;
 };
 

@@ -1,5 +1,5 @@
-// Types and declarations of the CUDA driver API. Its functions are looked up at run time
-// (cudaGetDriverEntryPointByVersion): libcuda is never linked.
+// Types and declarations of the CUDA driver API. The runtime looks its functions up: libcuda is
+// never linked.
 #pragma once
 #ifdef BINADE_HOST_EXECUTION
 #include <binade/kernels/host/cuda_driver.h>

@@ -31,16 +31,33 @@ class RecentCache {
     return added->second.value;
   }
 
-  // The least recently used value if there are more than `most`.
-  std::optional<Value> take_beyond(int64_t most) {
+  // If there are more than `most`: the least recently used value for which unused(value) is true.
+  template <class Unused>
+  std::optional<Value> take_beyond(int64_t most, const Unused& unused) {
     if (size() <= most) {
       return std::nullopt;
     }
-    const auto oldest = entries_.find(*order_.back());
-    std::optional<Value> value(std::move(oldest->second.value));
-    order_.pop_back();
-    entries_.erase(oldest);
-    return value;
+    for (auto place = order_.end(); place != order_.begin();) {
+      const auto oldest = entries_.find(**--place);
+      if (unused(oldest->second.value)) {
+        std::optional<Value> value(std::move(oldest->second.value));
+        order_.erase(place);
+        entries_.erase(oldest);
+        return value;
+      }
+    }
+    return std::nullopt;
+  }
+  std::optional<Value> take_beyond(int64_t most) {
+    return take_beyond(most, [](const Value&) { return true; });
+  }
+
+  // Calls f(key, value) for all, sorted by key.
+  template <class F>
+  void each(const F& f) const {
+    for (const auto& [key, entry] : entries_) {
+      f(key, entry.value);
+    }
   }
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }

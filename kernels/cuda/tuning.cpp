@@ -1,11 +1,11 @@
 // Decides problems that are not in the table.
-#include <binade/kernels/base/tuning.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -101,13 +101,13 @@ std::string reason_of(const std::vector<Candidate>& candidates,
               others.empty() ? "" : "; not timed: ", others);
 }
 
-KernelVariant decide(const ProviderCall& call) {
+ProviderChoice decide(const ProviderCall& call) {
   const std::string problem = device_facts(call.device).name + " " + call.name();
   const std::vector<Candidate> candidates = call.candidates();
-  const std::string known = tuning_choice(problem);
+  const TuningLine known = find_tuning(problem);
   for (const Candidate& candidate : candidates) {
-    if (candidate.name == known && candidate.hopeless.empty()) {
-      return candidate.variant;
+    if (known && candidate.name == known->choice && candidate.hopeless.empty()) {
+      return {candidate.variant, known};
     }
   }
   const std::vector<Timing> timings = time_all(candidates, call);
@@ -115,8 +115,8 @@ KernelVariant decide(const ProviderCall& call) {
   for (size_t i = 1; i < timings.size(); ++i) {
     best = timings[i].milliseconds < timings[best].milliseconds ? i : best;
   }
-  add_tuning(problem, std::string(candidates[best].name), reason_of(candidates, timings));
-  return candidates[best].variant;
+  return {candidates[best].variant,
+          add_tuning(problem, std::string(candidates[best].name), reason_of(candidates, timings))};
 }
 
 // Times of the emulated device mean nothing, but a tuning file asks for a table anyway.
@@ -128,32 +128,52 @@ bool times_mean_something() {
 #endif
 }
 
+std::atomic<int64_t> choices_kept{0};
+
 }  // namespace
+
+int64_t provider_choices_kept() { return choices_kept; }
+
+void ProviderChoices::forget_old_table() {
+  if (version_ != tuning_version()) {
+    version_ = tuning_version();
+    choices_kept -= known_.size();
+    known_ = {};
+  }
+}
+
+void ProviderChoices::keep(const Key& key, const ProviderChoice& choice) {
+  if (ProviderChoice* known = known_.find(key)) {  // another thread decided it, too
+    *known = choice;
+    return;
+  }
+  while (known_.take_beyond(plan_limit() - 1)) {
+    --choices_kept;
+  }
+  known_.add(key, choice);
+  ++choices_kept;
+}
 
 KernelVariant ProviderChoices::choose(const ProviderCall& call) {
   if (!times_mean_something()) {
     return KernelVariant::fitting;
   }
-  std::vector<int64_t> key{call.device.index};
+  Key key{call.device.index};
   key.insert(key.end(), call.key.begin(), call.key.end());
   {
     const std::lock_guard lock(mutex_);
-    if (version_ != tuning_version()) {
-      version_ = tuning_version();
-      known_.clear();
-    }
-    const auto found = known_.find(key);
-    if (found != known_.end()) {
-      return found->second;
+    forget_old_table();
+    if (const ProviderChoice* known = known_.find(key)) {
+      return known->variant;
     }
   }
   if (capturing()) {
     return KernelVariant::fitting;
   }
-  const KernelVariant variant = decide(call);
+  const ProviderChoice choice = decide(call);
   const std::lock_guard lock(mutex_);
-  known_.emplace(std::move(key), variant);
-  return variant;
+  keep(key, choice);
+  return choice.variant;
 }
 
 }  // namespace binade::kernels

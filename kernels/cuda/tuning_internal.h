@@ -3,9 +3,10 @@
 #pragma once
 #include <binade/kernels/base/device.h>
 #include <binade/kernels/base/provider.h>
+#include <binade/kernels/base/tuning.h>
+#include <binade/kernels/cuda/recent_cache_internal.h>
 
 #include <functional>
-#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -31,17 +32,29 @@ struct ProviderCall {
   std::function<bool(KernelVariant variant, std::string& why)> run;
 };
 
+struct ProviderChoice {
+  KernelVariant variant;
+  TuningLine line;  // keeps it in the table
+};
+
 // The choices of one operation, looked up by numbers: a call of a known problem makes no text and
-// asks neither the table nor the device.
+// asks neither the table nor the device. Those of the last plan_limit() problems are kept.
 class ProviderChoices {
  public:
   // The first candidate during a capture, if the problem is new.
   KernelVariant choose(const ProviderCall& call);
 
  private:
+  using Key = std::vector<int64_t>;
+  // REQUIRES: the lock is held.
+  void forget_old_table();
+  void keep(const Key& key, const ProviderChoice& choice);
+
   std::mutex mutex_;
   uint64_t version_ = 0;  // of the table that the choices come from
-  std::map<std::vector<int64_t>, KernelVariant> known_;
+  RecentCache<Key, ProviderChoice> known_;
 };
+
+int64_t provider_choices_kept();  // by all operations
 
 }  // namespace binade::kernels

@@ -1,6 +1,7 @@
 // Plans: chosen among the library's engines, kept by problem, executed. Of more problems than
 // plan_limit() the least recent plan is destroyed once its work is done, or with the last graph
-// that runs its kernels.
+// that runs its kernels. A capture cannot wait for work, so the plans that made room in it are
+// destroyed after it.
 //
 // There is one handle per device, used under the device's lock: two threads must not use a handle
 // or a plan at once. The lock is held while work is queued, not while it runs.
@@ -72,6 +73,12 @@ struct Plan {
   Plan& operator=(const Plan&) = delete;
 };
 
+// Where a plan's work goes.
+struct Target {
+  cudaStream_t stream;
+  cudaGraph_t graph;  // captures the stream, or is null
+};
+
 // A plan whose kernels a captured graph runs.
 struct PlanOfGraph {
   std::shared_ptr<Plan> plan;
@@ -83,6 +90,7 @@ struct DeviceState {
   std::mutex mutex;
   Handle handle = nullptr;  // lives as long as the process
   RecentCache<Key, std::shared_ptr<Plan>> plans;
+  std::vector<std::shared_ptr<Plan>> evicted;  // their work may still run
   // A list. The end of a graph may not call the library, so run() destroys these plans.
   std::atomic<PlanOfGraph*> released{nullptr};
 };
@@ -99,6 +107,13 @@ void destroy_released(DeviceState& state) {
     const std::unique_ptr<PlanOfGraph> last(one);
     one = one->next;
   }
+}
+
+void destroy_evicted(DeviceState& state) {
+  for (const std::shared_ptr<Plan>& plan : state.evicted) {
+    plan->uses.wait();
+  }
+  state.evicted.clear();
 }
 
 DeviceState& state_of(Device device) {
@@ -229,13 +244,16 @@ void find_plan(Handle handle, const Problem& p, Plan& plan) {
                            : text("none of its ", tried, " engines will do: ", reasons)};
 }
 
-std::shared_ptr<Plan> plan_of(DeviceState& state, const Problem& p) {
+std::shared_ptr<Plan> plan_of(DeviceState& state, const Problem& p, const Target& target) {
   const Key key = key_of(p);
   if (const std::shared_ptr<Plan>* known = state.plans.find(key)) {
     return *known;
   }
-  while (const auto oldest = state.plans.take_beyond(plan_limit() - 1)) {
-    (*oldest)->uses.wait();
+  while (auto oldest = state.plans.take_beyond(plan_limit() - 1)) {
+    state.evicted.push_back(std::move(*oldest));
+  }
+  if (!target.graph) {
+    destroy_evicted(state);
   }
   auto plan = std::make_shared<Plan>();
   try {
@@ -250,7 +268,8 @@ std::shared_ptr<Plan> plan_of(DeviceState& state, const Problem& p) {
 
 // Queues the plan's work. Throws Refusal if the library finds only now that an engine cannot serve
 // these arguments, before it has queued anything; throws Error if it fails.
-void execute(DeviceState& state, const Problem& p, const std::shared_ptr<Plan>& owner) {
+void execute(DeviceState& state, const Problem& p, const std::shared_ptr<Plan>& owner,
+             const Target& target) {
   Plan& plan = *owner;
   const Workspace memory(
       plan.workspace > 0 ? static_cast<size_t>(plan.workspace) + kWorkspaceAlignment : 0, p.device);
@@ -275,15 +294,13 @@ void execute(DeviceState& state, const Problem& p, const std::shared_ptr<Plan>& 
     check(status == kSuccess, p.name, ": cuDNN failed to run its plan: ", what, ": ",
           api().GetErrorString(status), "; use the provider \"own\"");
   };
-  auto* const stream = static_cast<cudaStream_t>(current_stream(p.device));
-  cudaGraph_t const graph = graph_of_capture(stream);
-  if (graph) {
-    keep_with_graph(graph, new PlanOfGraph{owner, &state.released}, release_from_graph);
+  if (target.graph) {
+    keep_with_graph(target.graph, new PlanOfGraph{owner, &state.released}, release_from_graph);
   }
-  require(api().SetStream(state.handle, stream), "cudnnSetStream");
+  require(api().SetStream(state.handle, target.stream), "cudnnSetStream");
   require(api().BackendExecute(state.handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
-  if (!graph) {
-    plan.uses.note(stream);
+  if (!target.graph) {
+    plan.uses.note(target.stream);
   }
 }
 
@@ -308,10 +325,16 @@ bool run(const Problem& problem, std::string& why) {
     return false;
   }
   destroy_released(state);
-  const std::shared_ptr<Plan> plan = plan_of(state, problem);
+  auto* const stream = static_cast<cudaStream_t>(current_stream(problem.device));
+  // The null stream cannot be captured.
+  const Target target{stream, stream ? graph_of_capture(stream) : nullptr};
+  if (!target.graph) {
+    destroy_evicted(state);
+  }
+  const std::shared_ptr<Plan> plan = plan_of(state, problem, target);
   if (plan->refusal.empty()) {
     try {
-      execute(state, problem, plan);
+      execute(state, problem, plan, target);
       return true;
     } catch (const Refusal& refusal) {
       plan->refusal = refusal.reason;  // the plan lives on: captured graphs may run its kernels

@@ -222,6 +222,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (!target || target->device != event->device) {
       return cudaErrorInvalidResourceHandle;
     }
+    ++r.counts.events;
     if (target->capture) {
       event->capture = target->capture;
       event->nodes = target->tail;

@@ -56,6 +56,7 @@ struct RuntimeCounts {
   int64_t device_allocations = 0;  // cudaMalloc, and cuMemCreate
   int64_t device_frees = 0;
   int64_t pinned_allocations = 0;
+  int64_t events = 0;       // recorded
   int64_t waits = 0;        // calls that made the host wait
   int64_t queries = 0;      // of properties and attributes of devices
   size_t device_bytes = 0;  // live now, of all devices

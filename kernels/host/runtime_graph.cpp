@@ -167,17 +167,13 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   });
 }
 
-cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status,
-                                        unsigned long long* id, cudaGraph_t* graph,
-                                        const cudaGraphNode_t** after, size_t* count) {
-  if (after || count) {
-    return cudaErrorInvalidValue;
-  }
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph) {
   const cudaError_t error = cudaStreamIsCapturing(stream, status);
   if (error != cudaSuccess || *status != cudaStreamCaptureStatusActive) {
     return error;
   }
-  return call("cudaStreamGetCaptureInfo_v2", [&](Runtime& r) {
+  return call("cudaStreamGetCaptureInfo", [&](Runtime& r) {
     const Capture& capture = *r.resolve(stream)->capture;
     if (id) {
       *id = capture.number;

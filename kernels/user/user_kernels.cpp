@@ -3,6 +3,7 @@
 #include <binade/kernels/base/printable.h>
 #include <binade/kernels/base/provider.h>
 #include <binade/kernels/base/vendor_library.h>
+#include <binade/kernels/cuda/recent_cache_internal.h>
 #include <binade/kernels/user/user_kernels.h>
 #include <binade/kernels/user/user_object_internal.h>
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
-#include <set>
+#include <variant>
 
 namespace binade::kernels {
 
@@ -44,7 +45,7 @@ struct UserKernels {
   std::deque<UserObject> objects;
   std::atomic<UserObject*> of[kUserFunctions] = {};
   int64_t checks = kDefaultUserChecks;
-  std::set<std::string> notes;
+  RecentCache<std::string, std::monostate> notes;
 };
 UserKernels& user_kernels() {
   static auto& instance = *new UserKernels;
@@ -209,14 +210,16 @@ int32_t user_device_bit(Device device) {
                                             : BINADE_ON_CUDA;
 }
 
-// One line, once for each text.
 void note_user_once(const std::string& note) {
   UserKernels& all = user_kernels();
   {
     const std::lock_guard lock(all.mutex);
-    if (!all.notes.insert(note).second) {
+    if (all.notes.find(note)) {
       return;
     }
+    while (all.notes.take_beyond(plan_limit() - 1)) {
+    }
+    all.notes.add(note, {});
   }
   send_notice(note);
 }

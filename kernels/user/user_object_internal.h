@@ -24,6 +24,9 @@ struct UserObject {
 UserObject* user_object_of(UserFunction function);  // null: ours runs
 const char* user_symbol(UserFunction function);     // "binade_softmax_forward"
 int32_t user_device_bit(Device device);             // a binade_device
-void note_user_once(const std::string& note);       // one line, once for each text
+
+// Notes one line, unless it is one of the last plan_limit() lines (kernels/base/provider.h); some
+// name a shape.
+void note_user_once(const std::string& note);
 
 }  // namespace binade::kernels

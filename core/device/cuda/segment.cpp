@@ -20,11 +20,15 @@ struct Driver {
 
   template <class F>
   void find(F& function, const char* name) {
-    constexpr unsigned kVersion = 12000;
     void* address = nullptr;
     cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if defined(CUDART_VERSION) && CUDART_VERSION < 12050  // the other function is newer
+    const cudaError_t error = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &result);
+#else
+    constexpr unsigned kVersion = 12000;
     const cudaError_t error =
         cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &result);
+#endif
     if (error != cudaSuccess) {
       cudaGetLastError();
     }

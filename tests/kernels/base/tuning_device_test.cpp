@@ -5,10 +5,16 @@
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/gemm/gemm_case.h>
 #include <tests/kernels/support/array_values.h>
+#include <tests/kernels/support/plan_limit.h>
 #include <unistd.h>
+#ifdef BINADE_WITH_CUDA
+#include <binade/kernels/cuda/tuning_internal.h>
+#endif
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 
 namespace binade::kernels::tuning_device_test {
 namespace {
@@ -131,6 +137,69 @@ TEST_F(Tuning, TheTableIsReadAndAppended) {
   EXPECT_EQ(tuning_choice("card gemm f16 [1, 2] [2, 3] nnn"), "own:tensor_64");
   EXPECT_EQ(tuning_choice("another"), "");
 }
+
+// A line in use stays; without a file the others are forgotten in the order of their last use.
+TEST_F(Tuning, TheTableKeepsTheLastProblems) {
+  const PlanLimit limit(1);
+  TuningLine held = add_tuning("card 100", "own");
+  add_tuning("card 101", "own");
+  for (int i = 102; i < 140; ++i) {
+    add_tuning("card " + std::to_string(i), "library");
+    EXPECT_NE(find_tuning("card 102"), nullptr);  // it is used all the time
+    EXPECT_LE(tuning_table().size(), static_cast<size_t>(kTuningLines));
+  }
+  ASSERT_EQ(tuning_table().size(), static_cast<size_t>(kTuningLines));
+  EXPECT_EQ(tuning_table()[0].problem, "card 100");
+  EXPECT_EQ(tuning_table()[1].problem, "card 102");
+  EXPECT_EQ(tuning_table()[2].problem, "card 126");
+  EXPECT_EQ(find_tuning("card 125"), nullptr);
+  EXPECT_EQ(find_tuning("card 101"), nullptr);
+  held = nullptr;
+  add_tuning("card 140", "own");
+  EXPECT_EQ(find_tuning("card 100"), nullptr);
+}
+
+TEST_F(Tuning, WhatTheTableNoLongerKeepsIsFoundInTheFile) {
+  const PlanLimit limit(1);
+  set_tuning_file(path_);
+  add_tuning("card 100", "own");
+  for (int i = 100; i < 140; ++i) {
+    add_tuning("card " + std::to_string(i), "library", "because");
+  }
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(tuning_table().size(), static_cast<size_t>(kTuningLines));
+    ASSERT_NE(find_tuning("card 100"), nullptr);
+    EXPECT_EQ(find_tuning("card 100")->choice, "library");
+    EXPECT_EQ(find_tuning("card 100")->reason, "because");
+    EXPECT_EQ(find_tuning("card 1"), nullptr);
+    EXPECT_EQ(tuning_table().size(), static_cast<size_t>(kTuningLines));
+    set_tuning_file(path_);
+  }
+  std::ifstream file(path_);
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(file), {}, '\n'), 41);
+}
+
+#ifdef BINADE_WITH_CUDA
+TEST_F(Tuning, MoreProductsThanTheLimitWorkAndAreTimedOnce) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  const PlanLimit limit(2);
+  set_tuning_file(path_);
+  set_gemm_provider("auto");
+  run({3, 4, 100});
+  const int64_t others = provider_choices_kept() - 1;
+  for (int round = 0; round < 2; ++round) {
+    for (int64_t k = 101; k < 136; ++k) {
+      run({3, 4, k});
+      EXPECT_LE(provider_choices_kept() - others, 2);
+      EXPECT_LE(tuning_table().size(), static_cast<size_t>(2 * kTuningLines));
+    }
+    std::ifstream file(path_);
+    EXPECT_EQ(std::count(std::istreambuf_iterator<char>(file), {}, '\n'), 36);
+  }
+}
+#endif
 
 TEST_F(Tuning, WhatIsNoTableIsRefusedAndKept) {
   std::ofstream(path_) << "card gemm\town\nno tab here\n";

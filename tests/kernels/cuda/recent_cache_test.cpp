@@ -36,6 +36,26 @@ TEST(RecentCache, TakesOutWhatWasNotUsedForTheLongestTime) {
   EXPECT_EQ(**cache.find({2, 2}), "again");
 }
 
+TEST(RecentCache, TakesOutTheOldestUnusedValueAndListsAllByKey) {
+  Cache cache;
+  const std::shared_ptr<std::string> used = value("used");
+  cache.add({3}, used);
+  cache.add({2}, value("two"));
+  cache.add({1}, value("one"));
+  const auto unused = [](const std::shared_ptr<std::string>& v) { return v.use_count() == 1; };
+  EXPECT_EQ(**cache.take_beyond(2, unused), "two");
+  EXPECT_FALSE(cache.take_beyond(2, unused));
+  std::string all;
+  cache.each([&](const std::vector<int>& key, const auto& v) {
+    all += std::to_string(key[0]) + *v + " ";
+  });
+  EXPECT_EQ(all, "1one 3used ");
+  EXPECT_EQ(**cache.take_beyond(0, unused), "one");
+  EXPECT_FALSE(cache.take_beyond(0, unused));
+  EXPECT_EQ(**cache.take_beyond(0), "used");
+  EXPECT_EQ(cache.size(), 0);
+}
+
 // The cache keeps no reference to values that it gave away.
 TEST(RecentCache, KeepsNothingOfWhatItGivesAway) {
   Cache cache;

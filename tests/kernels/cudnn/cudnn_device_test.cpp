@@ -4,19 +4,16 @@
 // with loops in double.
 #include <tests/kernels/conv/conv2d_case.h>
 #include <tests/kernels/cudnn/cudnn_fixture.h>
-#include <tests/kernels/support/plan_limit.h>
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/attention/cudnn_attention_internal.h>
 #include <binade/kernels/base/tuning.h>
 #include <binade/kernels/conv/cudnn_conv2d_internal.h>
-#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/cudnn/cudnn_graph_internal.h>
 #include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 
 namespace binade::kernels::cudnn_device_test {
 namespace {
@@ -104,7 +101,7 @@ TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndMemoryThatIsNotAlignedRunsAsOwn) 
   w.randomize(2, true);
   const View whole = x.view();
   std::vector<int64_t> made, called;
-  for (const int64_t first : {0, 8, 0, 1, 4}) {
+  for (const int64_t first : {0, 8, 1, 4, 0}) {
     const View part = test_view(whole.data + first * 2, DType::f16, {1, 1, 6, 10});
     conv2d_forward({.x = part, .w = w.view(), .y = y.view()});
     made.push_back(cudnn::plans_made());
@@ -120,7 +117,7 @@ TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndMemoryThatIsNotAlignedRunsAsOwn) 
   }
   EXPECT_EQ(made, std::vector<int64_t>(5, made[0]));
   const int64_t first = called[0];
-  EXPECT_EQ(called, (std::vector<int64_t>{first, first + 1, first + 2, first + 2, first + 2}));
+  EXPECT_EQ(called, (std::vector<int64_t>{first, first + 1, first + 1, first + 1, first + 2}));
 }
 
 TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
@@ -131,118 +128,6 @@ TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
   setenv(kRefuses, "", 1);
   run(k, MathMode::precise);
   EXPECT_EQ(library_conv2d_calls(), before);
-}
-
-// A 1 x 1 convolution that a graph records.
-struct RecordedConv2d {
-  StridedArray x, w, y;
-  View x_view, w_view, y_view;
-  explicit RecordedConv2d(int64_t width)
-      : x(DType::f32, {1, 3, 5, width}, kChannelsLast),
-        w(DType::f32, {2, 3, 1, 1}, kChannelsLast),
-        y(DType::f32, {1, 2, 5, width}, kChannelsLast) {
-    x.randomize(1, true);
-    w.randomize(2, true);
-    x_view = x.view(), w_view = w.view(), y_view = y.view();
-  }
-  void run() const { conv2d_forward({.x = x_view, .w = w_view, .y = y_view}); }
-  void expect_result() {
-    y.each([&](const std::vector<int64_t>& at) {
-      double sum = 0;
-      for (int64_t c = 0; c < 3; ++c) {
-        sum += x.get({0, c, at[2], at[3]}) * w.get({at[1], c, 0, 0});
-      }
-      EXPECT_EQ(y.get(at), sum);
-    });
-  }
-};
-
-// The first call of a problem may happen during a capture: plans are made there, too.
-TEST_F(CudnnConv2d, ACaptureRecordsThePlanAndReplaysIt) {
-  RecordedConv2d conv(9);
-  const int64_t before = library_conv2d_calls();
-  RecordedGraph graph([&] { conv.run(); });
-  EXPECT_EQ(library_conv2d_calls(), before + 1);
-  graph.replay();
-  conv.expect_result();
-}
-
-TEST_F(CudnnConv2d, ARecordedPlanOutlivesALaterRefusal) {
-  RecordedConv2d conv(10);
-  RecordedGraph graph([&] { conv.run(); });
-  const int64_t before = library_conv2d_calls();
-  setenv(kRefuses, "execution", 1);
-  conv.run();
-  EXPECT_EQ(library_conv2d_calls(), before);
-  fill({.y = conv.y_view, .value = -1});
-  graph.replay();
-  conv.expect_result();
-}
-
-std::vector<std::unique_ptr<RecordedConv2d>> convolutions(int64_t from, int64_t to) {
-  std::vector<std::unique_ptr<RecordedConv2d>> all;
-  for (int64_t width = from; width < to; ++width) {
-    all.push_back(std::make_unique<RecordedConv2d>(width));
-  }
-  return all;
-}
-
-// An evicted plan is made anew when its problem returns.
-TEST_F(CudnnConv2d, MoreProblemsThanTheLimitWorkInBoundedMemory) {
-  const PlanLimit limit(4);
-  for (int round = 0; round < 2; ++round) {
-    const auto all = convolutions(20, 32);
-    const int64_t before = cudnn::plans_made();
-    for (const auto& one : all) {
-      one->run();
-      EXPECT_LE(cudnn::plans_alive(), 4);
-    }
-    EXPECT_EQ(cudnn::plans_made() - before, 12);
-    all.back()->run();
-    EXPECT_EQ(cudnn::plans_made() - before, 12) << "the last ones are kept";
-    for (const auto& one : all) {
-      one->expect_result();
-    }
-  }
-}
-
-// With a limit of one, nothing but the end of a plan waits for the work that was queued last: the
-// stand-in waits for the device when it makes a plan, and so do new arrays.
-TEST_F(CudnnConv2d, QueuedWorkEndsBeforeItsPlan) {
-  const PlanLimit limit(1);
-  const auto all = convolutions(60, 66);
-  for (const auto& one : all) {
-    one->run();
-  }
-  for (const auto& one : all) {
-    one->expect_result();
-  }
-}
-
-TEST_F(CudnnConv2d, CapturedGraphsReplayPlansThatAreNoLongerKept) {
-  const PlanLimit limit(2);
-  const auto all = convolutions(40, 46);
-  all[0]->run();  // its work is queued when its plan makes room in the capture
-  auto graph = std::make_unique<RecordedGraph>([&] {
-    for (const auto& one : all) {
-      one->run();
-    }
-  });
-  EXPECT_EQ(cudnn::plans_alive(), 6);
-  for (int64_t width = 50; width < 54; ++width) {
-    RecordedConv2d(width).run();
-    EXPECT_LE(cudnn::plans_alive(), 8) << "two are kept, and six by the graph";
-  }
-  for (const auto& one : all) {
-    fill({.y = one->y_view, .value = -1});
-  }
-  graph->replay();
-  for (const auto& one : all) {
-    one->expect_result();
-  }
-  graph.reset();
-  RecordedConv2d(54).run();
-  EXPECT_EQ(cudnn::plans_alive(), 2);
 }
 
 TEST_F(CudnnTest, OperandsOfTwoToThePowerOf31ElementsAreRefused) {

@@ -139,10 +139,14 @@ std::string check_pack(const Object& graph, const Object& pack, const Engine& en
   if (engine.workspace > 0 && (!workspace || reinterpret_cast<uintptr_t>(workspace) % 256 != 0)) {
     return "no workspace, or a misaligned one";
   }
-  if (engine.workspace > 0) {
-    std::memset(workspace, 0xff, static_cast<size_t>(engine.workspace));
-  }
   return "";
+}
+
+// Overwrites the workspace as the engine's kernels would; false if it is not device memory.
+bool use_workspace(const Engine& engine, const Object& pack, cudaStream_t stream) {
+  return engine.workspace == 0 ||
+         cudaMemsetAsync(pack.get<void*>(kPackWorkspace), 0xff,
+                         static_cast<size_t>(engine.workspace), stream) == cudaSuccess;
 }
 
 // Kernels cannot be loaded while a stream is captured, unless the thread is relaxed.
@@ -372,6 +376,9 @@ Status cudnnBackendExecute(Handle handle, Descriptor plan_descriptor, Descriptor
   const std::string problem = check_pack(*graph, pack, plan.engine, memory);
   if (!problem.empty()) {
     return refuse(kMisalignedPointer, problem);
+  }
+  if (!use_workspace(plan.engine, pack, static_cast<cudaStream_t>(handle->stream))) {
+    return refuse(kExecutionFailed, "the workspace is too small");
   }
   const bool strict = is_strict(plan.engine);
   const std::weak_ptr<Object> alive = static_cast<Slot*>(plan_descriptor)->object;

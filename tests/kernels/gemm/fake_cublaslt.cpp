@@ -131,11 +131,12 @@ bool bias_fits(const DescriptionOpaque& description, const LayoutOpaque& d) {
           alignment_of(description.bias) >= width_of(d.type));
 }
 
-// The alignments that a chosen algorithm requires.
+// What a chosen algorithm requires: alignments, and the most workspace, in bytes.
 struct Chosen {
   uint64_t magic;
-  uint64_t a, b, d, bias;  // in bytes
+  uint64_t a, b, d, bias, workspace;
 };
+constexpr size_t kWorkspaceBytes = 4096, kWorkspaceAlignment = 16;
 static_assert(sizeof(Chosen) <= sizeof(Algorithm));
 
 bool fails(const char* what) {
@@ -242,12 +243,16 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle handle, Description description, La
       !bias_fits(*description, *d) || limits[kReductionSchemeMask] != kReduceInComputeType) {
     return kInvalid;
   }
-  const Chosen chosen{kMagic, limits[kMinAlignmentA], limits[kMinAlignmentB],
-                      limits[kMinAlignmentD], alignment_of(description->bias)};
+  const Chosen chosen{kMagic,
+                      limits[kMinAlignmentA],
+                      limits[kMinAlignmentB],
+                      limits[kMinAlignmentD],
+                      alignment_of(description->bias),
+                      limits[kMaxWorkspaceBytes]};
   *found = {};
   std::memcpy(&found->algorithm, &chosen, sizeof chosen);
   found->state = limits[kMinAlignmentC] == limits[kMinAlignmentD] ? kSuccess : kNotSupported;
-  found->workspace_bytes = 4096;
+  found->workspace_bytes = kWorkspaceBytes;
   *count = found->workspace_bytes <= limits[kMaxWorkspaceBytes] ? 1 : 0;
   return kSuccess;
 }
@@ -272,7 +277,8 @@ Status cublasLtMatmul(Handle handle, Description description, const void* alpha,
   int device = 0;
   cudaGetDevice(&device);
   if (handle->device != device || chosen.magic != kMagic || c != d || c_layout != d_layout ||
-      !workspace || workspace_bytes < 4096 || scalar(alpha) != 1 ||
+      !workspace || workspace_bytes < kWorkspaceBytes || workspace_bytes > chosen.workspace ||
+      alignment_of(workspace) < kWorkspaceAlignment || scalar(alpha) != 1 ||
       !fits(*description, *a_layout, *b_layout, *d_layout) || !bias_fits(*description, *d_layout)) {
     return kInvalid;
   }
@@ -280,7 +286,7 @@ Status cublasLtMatmul(Handle handle, Description description, const void* alpha,
       alignment_of(description->bias) < chosen.bias) {
     return kMapping;
   }
-  std::memset(workspace, 0xff, 4096);
+  std::memset(workspace, 0xff, kWorkspaceBytes);
   const Job job{*description, *a_layout, *b_layout, *d_layout, a, b, d, scalar(beta) == 1};
   return host::enqueue_kernel(
              {.name = "cublasLtMatmul", .grid = dim3(1), .block = dim3(1), .stream = stream},

@@ -1,6 +1,7 @@
 // Tests every kernel of the gemm ladder and the library on the device under test, by name: exact at
 // sizes around tiles and vectors, layouts with and without 16-byte chunks, batches, split k,
 // epilogues, repeatability, and the choice between them.
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/gemm/gemm_case.h>
@@ -334,6 +335,7 @@ TEST_F(GemmLibrary, ACaptureRecordsAProductThatIsNew) {
   const int64_t before = library_gemm_calls();
   RecordedGraph graph([&] { gemm({.a = a_view, .b = b_view, .y = y_view}); });
   EXPECT_EQ(library_gemm_calls(), before + 1);
+  fill({.y = y_view, .value = -1});
   graph.replay();
   y.each([&](const std::vector<int64_t>& at) {
     double sum = 0;

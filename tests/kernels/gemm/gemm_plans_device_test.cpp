@@ -1,5 +1,6 @@
 // cuBLASLt's algorithms are kept for the last problems alone. With a stand-in for the library
 // (fake_cublaslt.cpp).
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/support/array_values.h>
@@ -100,6 +101,7 @@ TEST_F(GemmPlans, AGraphReplaysAProductWhoseAlgorithmIsNoLongerKept) {
     PlannedProduct(k).run();
   }
   EXPECT_EQ(library_gemm_plans(), 2);
+  fill({.y = recorded.y_view, .value = -1});
   graph.replay();
   recorded.expect_result();
 }
