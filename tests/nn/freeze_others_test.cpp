@@ -49,8 +49,8 @@ TEST(FreezeOthers, ListsOfParametersAgree) {
   Net net;
   net.freeze("b.bias");
   const auto expect_equal = [&net](size_t wanted) {
-    const NamedTensors named = net.named_parameters();
     const ParameterList list = net.parameters();
+    const NamedTensors named = net.named_parameters();
     ASSERT_EQ(list.size(), named.size());
     size_t trainable = 0;
     for (size_t i = 0; i < named.size(); ++i) {
@@ -58,6 +58,8 @@ TEST(FreezeOthers, ListsOfParametersAgree) {
       EXPECT_EQ(list[i].value.requires_grad(), named[i].second.requires_grad()) << list[i].name;
       EXPECT_EQ(list[i].trainable, named[i].second.requires_grad()) << list[i].name;
       trainable += list[i].trainable;
+      EXPECT_FALSE(list[i].value.grad().defined()) << "there was no backward";
+      EXPECT_FALSE(named[i].second.grad().defined());
     }
     EXPECT_EQ(trainable, wanted);
   };
