@@ -69,6 +69,7 @@ void RunCheckpoints::add_settings() {
              {"max_steps", manifest::shortest(options_.max_steps)},
              {"max_time", manifest::shortest(options_.max_time)},
              {"patience", manifest::shortest(options_.patience)}};
+  std::erase_if(stated_, [this](const auto& entry) { return settings_.contains(entry.first); });
 }
 
 // A run that is forced to go on with other rates takes them instead of the checkpoint's.
