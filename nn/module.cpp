@@ -502,16 +502,19 @@ ParameterList Module::parameters() {
   if (!top.arena_is_current()) {
     top.build_arena();
   }
-  std::map<const TensorData*, bool> mine;  // and whether it trains
-  for (const Shared& parameter : shared_parameters()) {
-    mine.emplace(parameter.tensor().handle().get(), parameter.members[0].own->trainable);
+  std::map<const TensorData*, const Member*> mine;
+  const std::vector<Shared> shared = shared_parameters();
+  for (const Shared& parameter : shared) {
+    mine.emplace(parameter.tensor().handle().get(), &parameter.members[0]);
   }
   std::vector<Parameter> list;
   for (const Parameter& parameter : top.arena_->parameters()) {
     const auto found = mine.find(parameter.value.handle().get());
     if (found != mine.end()) {
+      const OwnParameter& own = *found->second->own;
       list.push_back(parameter);
-      list.back().trainable = found->second;
+      list.back().value = *own.tensor;  // a frozen one wants no gradient
+      list.back().trainable = own.trainable;
     }
   }
   return {top.arena_, std::move(list)};

@@ -31,7 +31,7 @@ Optimizer::Optimizer(const std::vector<ParamGroup>& groups,
   for (size_t i = 0; i < groups.size(); ++i) {
     const ParamGroup& given = groups[i];
     const GroupSettings& own = settings[i];
-    Group group{given.parameters,
+    Group group{given.parameters.with_leaves(),
                 own.lr,
                 own.weight_decay,
                 own.momentum.value_or(0),

@@ -32,6 +32,7 @@ class Schedule {
   double rate(int64_t step, size_t group = 0) const {
     return scale_ * formula_(base_.at(group), step);
   }
+  double base_lr(size_t group = 0) const { return base_.at(group); }  // that it was made with
   // The momentum at a step, for a schedule that drives it.
   double momentum(int64_t step, size_t group = 0) const;
   bool drives_momentum() const { return momentum_formula_ != nullptr; }

@@ -10,7 +10,9 @@ namespace binade::tool {
 namespace {
 
 std::string code_words(const NumberFormat& format, double value) {
-  const bool coded = !std::isnan(value) || format.nan != NanCodes::none;
+  const bool coded = std::isnan(value)   ? format.nan != NanCodes::none
+                     : std::isinf(value) ? format.infinities
+                                         : true;
   if (!coded) {
     return "no code";
   }

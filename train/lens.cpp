@@ -303,7 +303,7 @@ class Lens::Watch : public OpObserver {
 
 Lens::Lens(const ParameterList& parameters, const optim::Optimizer& optimizer,
            const LensOptions& options)
-    : options_(options), parameters_(parameters), optimizer_(optimizer) {
+    : options_(options), parameters_(parameters.with_leaves()), optimizer_(optimizer) {
   check(options.every >= 1, "lens: got every = ", options.every, ", expected at least 1");
   if (!options.file.empty()) {
     write("", !options.append);

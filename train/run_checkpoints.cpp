@@ -15,14 +15,6 @@ constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kEmaFile = "ema.safetensors";
 
-std::string names_of(const RunParts& parts) {
-  std::string names;
-  for (const auto& phase : parts.phases) {
-    names += (names.empty() ? "" : ", ") + phase->name;
-  }
-  return parts.is_single() && names.empty() ? "none" : names;
-}
-
 // The part of a list whose names begin with the prefix, without it.
 NamedTensors with_prefix(const NamedTensors& tensors, const std::string& prefix) {
   NamedTensors part;
@@ -43,8 +35,7 @@ RunCheckpoints::RunCheckpoints(const RunParts& parts, const TrainerOptions& opti
       ranks_(ranks),
       directory_(directory),
       settings_(manifest::with_version(options.settings)) {
-  settings_.emplace("phases", names_of(parts_));
-  settings_.emplace("ema", parts_.ema ? text("decay ", parts_.ema->decay()) : "none");
+  add_settings();
   ranks_.on_root([this] {
     if (directory_) {
       store_ = std::make_unique<CheckpointStore>(directory_->path(), 2, directory_->files());
@@ -55,6 +46,7 @@ RunCheckpoints::RunCheckpoints(const RunParts& parts, const TrainerOptions& opti
 RunFields RunCheckpoints::fields(const RunState& state) const {
   RunFields fields = fields_of(state, parts_, ranks_.count());
   manifest::add_settings(fields, settings_);
+  manifest::add_stated(fields, stated_);
   fields.insert(data_.begin(), data_.end());
   return fields;
 }
@@ -258,7 +250,8 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
     return {};
   }
   manifest::check_settings(settings_, *found, options_.force);
-  Resumed all{.fields = found->fields,
+  Resumed all{.path = found->path,
+              .fields = found->fields,
               .model = load_tensors(found->file(kModelFile), store_->files()),
               .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),
               .ema = {},
@@ -314,12 +307,17 @@ bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
     resumed.full_precision = true;
   }
   load(all);
+  use_new_rates(all.fields, resumed.rate_scale);
   for (const auto& phase : parts_.phases) {
     if (phase->schedule) {
       phase->schedule->set_scale(resumed.rate_scale);
     }
     phase->set_skipped(manifest::count(all.fields, phase->prefix("phase") + "skipped"),
                        resumed.steps);
+  }
+  if (ranks_.is_root()) {
+    manifest::tell_stated(stated_, all.fields, all.path);
+    tell_rates(all.fields);
   }
   state = resumed;
   best = ranks_.share(all.best);

@@ -51,6 +51,7 @@ class RunCheckpoints {
   StateParts tensors() const;
   // The content of a checkpoint; rank 0 reads it for all ranks.
   struct Resumed {
+    std::string path;
     RunFields fields;  // empty: there is no checkpoint
     NamedTensors model, optimizer, ema;
     NamedTensors scales;  // of all ranks
@@ -63,14 +64,22 @@ class RunCheckpoints {
   RunFields fields(const RunState& state) const;
   void load(const Resumed& all);
   void load_now(const Resumed& all);
+  void add_settings();
+  void use_new_rates(const RunFields& fields, double scale);
+  void tell_rates(const RunFields& fields) const;
 
   const RunParts& parts_;
   const TrainerOptions& options_;
   const Ranks& ranks_;
   const RunDirectory* directory_;
   std::unique_ptr<CheckpointStore> store_;
-  RunFields settings_;  // of the options, and the version of Binade
-  RunFields data_;      // "data.train", ..., "data.order": of the checkpoint, then of the loaders
+  RunFields settings_;  // of the options and optimizers, and the version of Binade
+  RunFields stated_;    // options that may change
+  struct Rates {
+    double lr, momentum;
+  };
+  std::vector<std::vector<Rates>> first_rates_;  // of the groups of each phase's new optimizer
+  RunFields data_;  // "data.train", ..., "data.order": of the checkpoint, then of the loaders
   std::mutex mutex_;
   std::string refusal_;    // under the mutex
   BackgroundSaves saves_;  // the last member: its thread uses the others

@@ -15,6 +15,7 @@ struct RunState {
   bool finished = false;
   bool full_precision = false;  // AtFloor::fp32 came into effect
   int64_t global_batch = 0;     // ranks x batch of the checkpoint, 0: not known
+  int64_t accumulate = 0;       // its micro-batches per step, 0: not known
   int64_t rollbacks = 0;        // OnNan::roll_back
   double rate_scale = 1;        // of the learning rates, after these
   double seconds = 0;           // of training, counted with TrainerOptions::max_time only

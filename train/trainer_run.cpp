@@ -107,14 +107,22 @@ void TrainerRun::check_use_of(const data::Loader* validation) const {
         "trainer: got validate_every and no validation loader, expected one for fit()");
 }
 
-// In the middle of an epoch the position counts batches of all ranks.
+// In the middle of an epoch the position counts batches of all ranks. Between epochs the samples of
+// a step may come in other batches, but not in another number.
 void TrainerRun::check_position(const data::Loader& train) {
   const int64_t batch = train.options().batch * ranks_.count();
   check(state_.batch == 0 || state_.global_batch == 0 || state_.global_batch == batch,
         "resume: got ", ranks_.count(), " ranks with batches of ", train.options().batch,
         ", but epoch ", state_.epoch + 1, " was begun with ", state_.global_batch,
         " samples per batch of all ranks; choose the batch so that the product is the same");
+  const bool known = state_.global_batch != 0 && state_.accumulate != 0;
+  if (known && (state_.global_batch != batch || state_.accumulate != options_.accumulate)) {
+    manifest::tell_other_batch({batch, options_.accumulate},
+                               {state_.global_batch, state_.accumulate}, options_.force,
+                               ranks_.is_root());
+  }
   state_.global_batch = batch;
+  state_.accumulate = options_.accumulate;
 }
 
 // The sanity check. Its values give the keys of the later validations.
@@ -405,7 +413,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
   if (options_.on_nan != OnNan::roll_back) {
     throw;
   }
-  const int64_t done = state_.rollbacks, from = state_.steps;
+  const int64_t done = state_.rollbacks, from = state_.steps, batch = state_.global_batch;
   if (done == options_.roll_back.most) {
     throw Diverged(text(error.what(), "; the run has returned to a checkpoint ", done,
                         done == 1 ? " time already" : " times already"));
@@ -415,6 +423,8 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
   check(checkpoints_->resume(state_, best_, [this] { runner_.go_on_in_full_precision(); }),
         error.what(), "; there is no checkpoint left to return to");
   seed.apply();
+  state_.global_batch = batch;
+  state_.accumulate = options_.accumulate;
   state_.rollbacks = done + 1;
   scale_rates(parts_, state_, std::pow(options_.roll_back.factor, done + 1));
   runner_.begin_again();

@@ -117,6 +117,11 @@ Tensor& Tensor::require_grad() {
 
 Tensor Tensor::grad() const {
   check(defined(), "grad: got an undefined tensor, expected a leaf");
+  const bool is_frozen = !history_ && handle()->storage->parent &&
+                         (detail::untracked_bits(*this) & detail::kFrozen) != 0;
+  if (is_frozen) {
+    return {};
+  }
   check(history_ && history_->leaf,
         "grad: got a tensor that is no leaf, expected a leaf, since only leaves keep a gradient; "
         "use on_gradient() for a look at it, or grad(loss, {x})");

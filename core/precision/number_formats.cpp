@@ -124,6 +124,8 @@ uint64_t NumberFormat::encode(double x, Rounding rounding, uint32_t random) cons
   const uint64_t sign = std::signbit(y) ? codes() / 2 : 0;
   const double a = std::fabs(y);
   if (std::isinf(a)) {
+    check(infinities, "encode: got an infinity for ", name,
+          ", expected a finite number: it has no code");
     return sign + top_code() + 1;
   }
   if (a < min_normal()) {
@@ -156,6 +158,7 @@ kernels::FormatGrid NumberFormat::grid() const {
   }
   return {.max = largest,
           .beyond = beyond,
+          .infinite = infinities || !has_nan_code(*this) ? kFormatInfinity : kFormatNan,
           .mantissa_bits = mantissa_bits,
           .min_exponent = (has_sign ? 1 : 0) - bias,
           .bias = bias,

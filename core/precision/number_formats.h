@@ -25,8 +25,10 @@ enum class NanCodes : uint8_t {
   top,            // the largest code of each sign
   negative_zero,  // the code of -0, and no other
 };
-// What a magnitude becomes that rounds to more than the largest finite value. With `infinity` in a
-// format without infinities it is NaN, and without NaN the largest value.
+// What a finite magnitude becomes that rounds to more than the largest finite value. With
+// `infinity` in a format without infinities it is NaN, and without NaN the largest value. An
+// infinity itself stays one, or becomes NaN in a format that has NaN and no infinities: in every
+// mode.
 enum class Overflow : uint8_t { infinity, nan, saturate };
 
 struct NumberFormat {
@@ -54,10 +56,11 @@ struct NumberFormat {
   double ulp(double x) const;
   // The value of a code. Throws for a code of more bits than the format has.
   double decode(uint64_t code) const;
-  // The code of the value that x rounds to. Throws for a NaN if the format has none.
+  // The code of the value that x rounds to. Throws for a NaN or an infinity without a code.
   uint64_t encode(double x, Rounding rounding = Rounding::nearest_even, uint32_t random = 0) const;
   // x in the format. `random`: 32 uniform bits, for stochastic rounding. A NaN stays NaN in every
-  // format, so that a simulation does not hide it.
+  // format, and an infinity is never finite, so that a simulation does not hide them. (A saturating
+  // conversion of OCP FP8 1.0, section 5.2.1, hides an infinity as the largest value.)
   double round(double x, Rounding rounding = Rounding::nearest_even, uint32_t random = 0) const;
   NumberFormat with(Overflow wanted) const;
 

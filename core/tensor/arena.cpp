@@ -107,6 +107,14 @@ Leaf& Parameter::leaf() const {
   return static_cast<Leaf&>(*value.history());
 }
 
+ParameterList ParameterList::with_leaves() const {
+  ParameterList list = *this;
+  for (Parameter& parameter : list.parameters_) {
+    parameter.value = arena_->parameters()[parameter.index].value;
+  }
+  return list;
+}
+
 int64_t ParameterList::numel() const {
   int64_t count = 0;
   for (const Parameter& parameter : parameters_) {

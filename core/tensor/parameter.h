@@ -45,7 +45,9 @@ struct ParameterSlot {
 
 struct Parameter {
   std::string name;
-  Tensor value;  // the leaf; its data is the arena range
+  // The leaf, or for a frozen parameter of a module a handle that wants no gradient. Its data is the
+  // arena range.
+  Tensor value;
   int segment = 0;
   int64_t offset = 0;  // elements, in the segment
   bool norm_or_bias = false;
@@ -187,6 +189,9 @@ class ParameterList {
   const std::shared_ptr<Arena>& arena() const { return arena_; }
   // Shards the whole arena; call it before creating the optimizer. See Arena::shard().
   void shard(RankGroup& group, Sharding sharding) const { arena_->shard(group, sharding); }
+  // The same parameters with the leaves of the arena, which one that is frozen now has again after
+  // unfreeze(): for an owner that outlives the freezing, such as an optimizer.
+  ParameterList with_leaves() const;
   // The parameters for which keep(parameter) is true.
   template <class F>
   ParameterList filter(F keep) const {

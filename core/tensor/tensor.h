@@ -144,7 +144,7 @@ class Tensor {
   bool requires_grad() const { return static_cast<bool>(history_); }
   // Makes this handle a leaf that collects gradients. Copies made before do not become leaves.
   Tensor& require_grad();
-  // The gradient of a leaf, unscaled, f32 (f64 for f64 leaves); undefined if there is none yet.
+  // The gradient of a leaf, unscaled, f32 (f64 for f64 leaves); undefined if none, or if frozen.
   Tensor grad() const;
   void zero_grad() const;
   // Computes the gradients of all leaves from this tensor; core/autograd/autograd.h has options.

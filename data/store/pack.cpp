@@ -70,8 +70,7 @@ class Packer {
     writer_->prepare();
     return result;
   }
-  void take_effect() { writer_->take_effect(); }
-  void finish() { writer_->finish(); }
+  StoreWriter& writer() { return *writer_; }
 
  private:
   std::vector<std::string> merged_names();
@@ -215,7 +214,7 @@ PackResult pack(DatasetPtr dataset, const std::string& directory, const PackOpti
   const auto run = [&](const fs::path& folder) {
     Packer packer(*dataset.get(), options, folder.native());
     PackResult result = packer.add_all(0, dataset->size());
-    packer.finish();
+    packer.writer().finish();
     return result;
   };
   const fs::path target = folder_of(directory);
@@ -231,10 +230,7 @@ PackResult pack(const TrainTest& parts, const std::string& directory, const Pack
     Packer test_part(*parts.test, options, (folder / "test").native());
     PackResult sum = train_part.add_all(0, all);
     const PackResult test = test_part.add_all(parts.train->size(), all);
-    train_part.take_effect();
-    test_part.take_effect();
-    train_part.finish();
-    test_part.finish();
+    StoreWriter::finish_together(folder.native(), {&train_part.writer(), &test_part.writer()});
     sum.samples += test.samples;
     sum.bytes += test.bytes;
     sum.bad.insert(sum.bad.end(), test.bad.begin(), test.bad.end());

@@ -49,8 +49,8 @@ struct PackResult {
 PackResult pack(DatasetPtr dataset, const std::string& directory, const PackOptions& options = {});
 
 // DIRECTORY/train and DIRECTORY/test, which open_dataset(DIRECTORY) finds. Returns the sum of both.
-// An error leaves both parts as they were; the manifests of both are renamed at the end, one after
-// the other, so only a process that dies between the two leaves new samples in train alone.
+// An error, or the death of the process at any moment, leaves both parts as they were or with all
+// of their new samples.
 PackResult pack(const TrainTest& parts, const std::string& directory,
                 const PackOptions& options = {});
 

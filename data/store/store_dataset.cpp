@@ -3,6 +3,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/data/fields_internal.h>
 #include <binade/data/sample_internal.h>
+#include <binade/data/store/joint_append_internal.h>
 #include <binade/data/store/mapped_file_internal.h>
 #include <binade/data/store/store_dataset.h>
 #include <binade/data/store/store_format_internal.h>
@@ -109,8 +110,7 @@ StoreManifest manifest_of_folder(const std::string& directory) {
         "open_dataset()");
   check(file_kind(path) == "a regular file", directory, ": is no store, it has no ", kStoreManifest,
         "; make one with: binade pack DIR ", directory);
-  const std::vector<std::byte> bytes = binade::read_file(path, kMaxManifestBytes);
-  return parse_store_manifest(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return read_store_manifest(directory);
 }
 
 }  // namespace

@@ -3,17 +3,20 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
 #include <binade/core/io/hash64.h>
-#include <binade/data/store/store_format_internal.h>
+#include <binade/data/store/joint_append_internal.h>
 #include <binade/data/store/store_writer.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 namespace binade::data {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The lock of a folder that is being written. It ends with the process.
 class FolderLock {
@@ -38,11 +41,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-StoreManifest read_manifest(const std::string& path) {
-  const std::vector<std::byte> bytes = binade::read_file(path, kMaxManifestBytes);
-  return parse_store_manifest(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
 }  // namespace
 
 class StoreWriter::State {
@@ -55,7 +53,9 @@ class StoreWriter::State {
   void add(std::string_view bytes, int64_t label);
   void note_image(int channels, bool keeps_file);
   void prepare();
-  void take_effect();
+  void keep() { new_files_.clear(); }  // the new files belong to the store
+  const std::string& prepared() const { return prepared_; }
+  const std::string& directory() const { return directory_; }
   void finish();
   int64_t samples() const { return manifest_.samples() + static_cast<int64_t>(records_.size()); }
   int64_t bytes() const { return written_ + (shard_ ? static_cast<int64_t>(shard_->size()) : 0); }
@@ -73,7 +73,8 @@ class StoreWriter::State {
   std::optional<FolderLock> lock_;
   StoreManifest manifest_;
   bool mixes_channels_ = false;
-  bool is_prepared_ = false, is_in_effect_ = false;
+  bool is_prepared_ = false;
+  std::string prepared_;  // the path of the new manifest
   int64_t largest_label_ = -1, written_ = 0;
   std::optional<OutputFile> shard_;
   std::vector<Record> records_;         // of the shard
@@ -120,7 +121,11 @@ void StoreWriter::State::open_existing() {
   const std::string path = path_of(kStoreManifest);
   check(file_kind(path) == "a regular file", directory_,
         ": there is no store to append to; make one without append");
-  manifest_ = read_manifest(path);
+  if (const std::string waiting = manifest_path(directory_); waiting != path) {
+    rename_path(waiting, path);  // the writer was killed before it did so
+    sync_directory(directory_);
+  }
+  manifest_ = read_store_manifest(directory_);
   clear_leftovers();
 }
 
@@ -238,21 +243,14 @@ void StoreWriter::State::prepare() {
   new_files_.push_back(path);
   file.write(to_text(manifest_));
   file.finish();
+  prepared_ = path;
   is_prepared_ = true;
 }
 
-void StoreWriter::State::take_effect() {
-  if (is_in_effect_) {
-    return;
-  }
-  prepare();
-  rename_path(new_files_.back(), path_of(kStoreManifest));
-  new_files_.clear();  // they belong to the store, even if the name is not yet on disk
-  is_in_effect_ = true;
-}
-
 void StoreWriter::State::finish() {
-  take_effect();
+  prepare();
+  rename_path(prepared_, path_of(kStoreManifest));
+  keep();  // even if the name is not yet on disk
   sync_directory(directory_);
 }
 
@@ -280,15 +278,35 @@ void StoreWriter::prepare() {
   state_->prepare();
 }
 
-void StoreWriter::take_effect() {
-  check(state_ != nullptr, "store: take_effect() was called after finish()");
-  state_->take_effect();
-}
-
 void StoreWriter::finish() {
   check(state_ != nullptr, "store: finish() was called twice");
   state_->finish();
   state_.reset();
+}
+
+void StoreWriter::finish_together(const std::string& folder,
+                                  const std::vector<StoreWriter*>& writers) {
+  std::vector<std::string> manifests;
+  for (StoreWriter* writer : writers) {
+    writer->prepare();
+    const State& state = *writer->state_;
+    sync_directory(state.directory());
+    const fs::path manifest = fs::path(state.prepared()).lexically_normal();
+    manifests.push_back((manifest.parent_path().filename() / manifest.filename()).native());
+  }
+  try {
+    write_joint_append(folder, manifests);
+  } catch (...) {
+    file_system().remove_file(folder + "/" + kJointAppend);
+    throw;
+  }
+  for (StoreWriter* writer : writers) {
+    writer->state_->keep();
+  }
+  for (StoreWriter* writer : writers) {
+    writer->finish();
+  }
+  remove_joint_append(folder);
 }
 
 int64_t StoreWriter::samples() const { return state_ ? state_->samples() : 0; }

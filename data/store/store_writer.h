@@ -49,9 +49,11 @@ class StoreWriter {
   // samples.
   void prepare();
   // Prepares, if that is not done, and gives the store its new manifest, in one system call.
-  void take_effect();
-  // The same, if it is not done, and puts the name of the manifest on the disk.
   void finish();
+
+  // finish() for stores in the folders of one folder: after a crash at any moment all of them have
+  // their new samples, or none has.
+  static void finish_together(const std::string& folder, const std::vector<StoreWriter*>& writers);
 
   int64_t samples() const;  // with those that were there
   int64_t bytes() const;    // of new shards, so far

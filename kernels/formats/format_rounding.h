@@ -27,7 +27,10 @@ namespace binade::kernels {
 // The values of a format, as the rounding needs them.
 struct FormatGrid {
   double max = 0;     // the largest finite value
-  double beyond = 0;  // the result for larger values: max, an infinity or NaN
+  double beyond = 0;  // the result for larger finite values: max, an infinity or NaN
+  // The result for an infinity: itself, or NaN. It is never finite: overflow, also with saturation,
+  // is about finite values, and an infinite gradient must reach the check of a loss scaler.
+  double infinite = std::numeric_limits<double>::infinity();
   int mantissa_bits = 0;
   int min_exponent = 0;  // of the smallest normal value
   int bias = 0;
@@ -73,7 +76,7 @@ BINADE_HD inline double round_magnitude(double a, const FormatGrid& g, Rounding 
 }
 
 // x in the format. `random` has 32 uniform bits and is read by stochastic rounding alone. NaN stays
-// NaN, also where the format has none.
+// NaN, also where the format has none, and no infinity becomes finite.
 BINADE_HD inline double round_to_grid(double x, const FormatGrid& g, Rounding rounding,
                                       uint32_t random) {
   if (x != x) {
@@ -89,7 +92,7 @@ BINADE_HD inline double round_to_grid(double x, const FormatGrid& g, Rounding ro
     const bool finite = a <= std::numeric_limits<double>::max();
     y = a > 2 * g.max ? 4 * g.max : round_magnitude(a, g, rounding, random);
     if (y > g.max) {
-      y = rounding == Rounding::toward_zero && finite ? g.max : g.beyond;
+      y = !finite ? g.infinite : rounding == Rounding::toward_zero ? g.max : g.beyond;
     }
   }
   return negative && (y != 0 || g.negative_zero) ? -y : y;

@@ -29,7 +29,8 @@ class LaneRounding {
  public:
   explicit LaneRounding(const FormatGrid& g)
       : max_(broadcast(g.max)),
-        beyond_(broadcast(g.beyond)),
+        over_(broadcast(kRounding == Rounding::toward_zero ? g.max : g.beyond)),
+        infinite_(broadcast(g.infinite)),
         least_(field(1023 + g.min_exponent)),
         least_shifter_(
             field(1023 + kFraction + g.min_exponent - (g.subnormals ? g.mantissa_bits : 0))),
@@ -51,11 +52,7 @@ class LaneRounding {
         y = rounds_up(a - y, shifter, random) ? y + unit : y;
       }
     }
-    Lanes over = beyond_;
-    if constexpr (kRounding == Rounding::toward_zero) {
-      over = all < __builtin_inf() ? max_ : beyond_;
-    }
-    y = y > max_ ? over : y;
+    y = y > max_ ? (all < __builtin_inf() ? over_ : infinite_) : y;
     const Words kept = bits_as<Words>(y != 0) | zero_has_sign_;
     return bits_as<Lanes>(bits_as<Words>(y) ^ (sign & kept));
   }
@@ -68,7 +65,7 @@ class LaneRounding {
     return chance + (bits_as<Lanes>(number) - 0x1p52) >= 0x1p32;
   }
 
-  Lanes max_, beyond_;
+  Lanes max_, over_, infinite_;
   Words least_, least_shifter_, to_shifter_, zero_has_sign_;
 };
 

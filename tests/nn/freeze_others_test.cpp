@@ -44,6 +44,35 @@ TEST(FreezeOthers, GradientsGoThroughTheOthers) {
   EXPECT_TRUE(has_gradient(net.b)) << "after the scope all want gradients again";
 }
 
+// All ways to name a parameter give the same answer.
+TEST(FreezeOthers, ListsOfParametersAgree) {
+  Net net;
+  net.freeze("b.bias");
+  const auto expect_equal = [&net](size_t wanted) {
+    const ParameterList list = net.parameters();
+    const NamedTensors named = net.named_parameters();
+    ASSERT_EQ(list.size(), named.size());
+    size_t trainable = 0;
+    for (size_t i = 0; i < named.size(); ++i) {
+      EXPECT_EQ(list[i].name, named[i].first);
+      EXPECT_EQ(list[i].value.requires_grad(), named[i].second.requires_grad()) << list[i].name;
+      EXPECT_EQ(list[i].trainable, named[i].second.requires_grad()) << list[i].name;
+      trainable += list[i].trainable;
+      EXPECT_FALSE(list[i].value.grad().defined()) << "there was no backward";
+      EXPECT_FALSE(named[i].second.grad().defined());
+    }
+    EXPECT_EQ(trainable, wanted);
+  };
+  expect_equal(5);
+  {
+    const FreezeOthers scope(net, net.a.parameters());
+    expect_equal(2);
+    const FreezeOthers inner(net, net.b.parameters());
+    expect_equal(0);
+  }
+  expect_equal(5);
+}
+
 TEST(FreezeOthers, FrozenParametersStayFrozen) {
   Net net;
   net.freeze("b");

@@ -8,7 +8,24 @@
 namespace binade::train::manifest {
 namespace {
 
-constexpr const char* kSetting = "setting.";
+constexpr const char *kSetting = "setting.", *kStated = "stated.";
+
+// The settings that the fields have under the prefix with another value: "NAME = VALUE, ..." now
+// and before; empty if there are none.
+struct Differences {
+  std::string now, before;
+};
+Differences differences(const Fields& settings, const Fields& fields, const std::string& prefix) {
+  Differences all;
+  for (const auto& [name, value] : settings) {
+    const auto old = fields.find(prefix + name);
+    if (old != fields.end() && old->second != value) {
+      all.now += text(all.now.empty() ? "" : ", ", name, " = ", value);
+      all.before += text(all.before.empty() ? "" : ", ", name, " = ", old->second);
+    }
+  }
+  return all;
+}
 
 template <class T>
 std::string text_of(T value) {
@@ -105,14 +122,7 @@ void add_settings(Fields& fields, const Fields& settings) {
 }
 
 void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool force) {
-  std::string now, before;
-  for (const auto& [name, value] : settings) {
-    const auto old = checkpoint.fields.find(kSetting + name);
-    if (old != checkpoint.fields.end() && old->second != value) {
-      now += (now.empty() ? "" : ", ") + name + " = " + value;
-      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
-    }
-  }
+  const auto [now, before] = differences(settings, checkpoint.fields, kSetting);
   if (now.empty()) {
     return;
   }
@@ -122,6 +132,24 @@ void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool f
         "; resume with the same settings and data, use another run directory, or resume all the "
         "same with force (--force)");
   warn(differs);
+}
+
+void add_stated(Fields& fields, const Fields& stated) {
+  for (const auto& [name, value] : stated) {
+    fields[kStated + name] = value;
+  }
+}
+
+void tell_stated(const Fields& stated, const Fields& before, const std::string& path) {
+  const auto [now, old] = differences(stated, before, kStated);
+  if (!now.empty()) {
+    warn(text("resume: goes on with ", now, "; ", path, " was trained with ", old));
+  }
+}
+
+bool has_other_setting(const Fields& fields, const std::string& name, const Fields& settings) {
+  const auto now = settings.find(name), before = fields.find(kSetting + name);
+  return now != settings.end() && before != fields.end() && now->second != before->second;
 }
 
 std::string order_of(const data::Loader& loader) {
@@ -139,6 +167,21 @@ void refuse_other_data(const std::string& difference, const std::string& what, b
   check(force, got,
         "; resume with it, use another run directory, or resume all the same with force (--force)");
   warn(got);
+}
+
+void tell_other_batch(const StepBatches& now, const StepBatches& before, bool force, bool tells) {
+  const auto words = [](const StepBatches& b) {
+    return text(b.samples(), " samples per step (accumulate ", b.accumulate, ", ", b.global_batch,
+                " per batch of all ranks)");
+  };
+  const std::string got =
+      text("resume: got ", words(now), ", but the run so far had ", words(before));
+  check(force || now.samples() == before.samples(), got,
+        "; resume with the same number of samples per step, use another run directory, or resume "
+        "all the same with force (--force)");
+  if (tells) {
+    warn(got);
+  }
 }
 
 void refuse_other_order(const std::string& now, const std::string& before, bool force) {

@@ -51,10 +51,24 @@ void add_settings(Fields& fields, const Fields& settings);
 // Throws one error that lists every setting which differs from the checkpoint's; with `force` it
 // warns.
 void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool force);
+// Settings that may change when a run is resumed, as "stated.NAME". One warning lists each that
+// differs, with its old and new value.
+void add_stated(Fields& fields, const Fields& stated);
+void tell_stated(const Fields& stated, const Fields& before, const std::string& path);
+// True if the checkpoint was saved with another value of the setting.
+bool has_other_setting(const Fields& fields, const std::string& name, const Fields& settings);
 // What else than the data decides which samples the rest of an epoch has.
 std::string order_of(const data::Loader& loader);
 // Throws because the data differ from the checkpoint's; with `force` it warns.
 void refuse_other_data(const std::string& difference, const std::string& what, bool force);
+// The samples of a step: of all ranks, in micro-batches.
+struct StepBatches {
+  int64_t global_batch, accumulate;
+  int64_t samples() const { return global_batch * accumulate; }
+};
+// Throws if a step has another number of samples than before; with `force`, or if only the batches
+// differ, it warns (`tells`: on this rank).
+void tell_other_batch(const StepBatches& now, const StepBatches& before, bool force, bool tells);
 // Throws because order_of() differs in the middle of an epoch: some samples would come twice and
 // others never; with `force` it warns.
 void refuse_other_order(const std::string& now, const std::string& before, bool force);

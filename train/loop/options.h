@@ -81,7 +81,11 @@ struct TrainerOptions {
   bool resume = false;
   bool overwrite = false;  // move the earlier run in `run` to RUN.replaced-N and begin anew
   // Resume although the settings or the data differ from the checkpoint's: a warning names the
-  // differences.
+  // differences, and the new values count. Settings are `settings`, clip_norm, low_updates,
+  // the samples per step (ranks x batch x accumulate), and of new optimizers learning rate,
+  // momentum and weight decay. Limits (epochs, max_steps, max_time, patience), the split of a
+  // step's samples into batches and the length of a schedule may change without it: one line says
+  // the old and the new value.
   bool force = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   // A thread writes the checkpoints from a copy of weights and optimizer states in host memory,

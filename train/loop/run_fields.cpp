@@ -42,6 +42,7 @@ RunFields fields_of(const RunState& state, const RunParts& parts, int ranks) {
   add_sums(fields, "sum.", state.losses, ranks);
   add_sums(fields, "log.", state.logs, ranks);
   fields["global_batch"] = shortest(state.global_batch);
+  fields["accumulate"] = shortest(state.accumulate);
   fields["best_value"] = shortest(state.best_value);
   fields["best_epoch"] = shortest(state.best_epoch);
   fields["bad_looks"] = shortest(state.bad_looks);
@@ -83,6 +84,7 @@ RunState state_of(const RunFields& fields, const RunParts& parts, int ranks) {
   state.logs = sums_of(fields, "log.", ranks);
   state.global_batch =
       fields.contains("global_batch") ? manifest::count(fields, "global_batch") : 0;
+  state.accumulate = fields.contains("accumulate") ? manifest::count(fields, "accumulate", 1) : 0;
   state.best_value = real(fields, "best_value");
   state.best_epoch = manifest::count(fields, "best_epoch", -1);
   state.bad_looks = manifest::count(fields, "bad_looks");

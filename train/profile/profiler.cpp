@@ -32,19 +32,19 @@ std::atomic<Profiler*> current_profiler{nullptr};
 
 // Numbers of a step that no op reports.
 void note_step_counters() {
-  if (detail::timeline_has(Activity::cpu)) {
+  if (binade::detail::timeline_has(Activity::cpu)) {
     timespec used{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    detail::timeline_counter(kCpuTime, static_cast<double>(used.tv_sec) * 1e3 +
-                                           static_cast<double>(used.tv_nsec) * 1e-6);
+    binade::detail::timeline_counter(kCpuTime, static_cast<double>(used.tv_sec) * 1e3 +
+                                                   static_cast<double>(used.tv_nsec) * 1e-6);
   }
-  if (detail::timeline_has(Activity::memory)) {
-    detail::timeline_counter("live graph nodes",
-                             static_cast<double>(detail::thread_state.live_nodes));
-    detail::timeline_counter("saved for backward", static_cast<double>(saved_bytes().live));
+  if (binade::detail::timeline_has(Activity::memory)) {
+    binade::detail::timeline_counter("live graph nodes",
+                                     static_cast<double>(binade::detail::thread_state.live_nodes));
+    binade::detail::timeline_counter("saved for backward", static_cast<double>(saved_bytes().live));
     const MemoryStats stats = memory_stats();
-    detail::timeline_counter("allocated", static_cast<double>(stats.allocated));
-    detail::timeline_counter("reserved", static_cast<double>(stats.reserved));
+    binade::detail::timeline_counter("allocated", static_cast<double>(stats.allocated));
+    binade::detail::timeline_counter("reserved", static_cast<double>(stats.reserved));
   }
 }
 
@@ -68,7 +68,7 @@ int64_t take_kernels() {
     int64_t& end = ends[lane];
     const int64_t begin = std::max(one.begin, end);
     end = std::max(one.end, begin);
-    detail::timeline_add_to(
+    binade::detail::timeline_add_to(
         lane, {.kind = TimelineEvent::kernel, .name = one.name, .begin = begin, .end = end});
   }
 #endif
@@ -164,7 +164,7 @@ struct Profiler::State {
 
   ProfilerOptions options;
   Timeline timeline;
-  detail::OpTimer ops;
+  binade::detail::OpTimer ops;
   std::optional<ObserverScope> scope;
   std::thread::id thread;
   int64_t steps = 0;     // counted so far
@@ -203,7 +203,7 @@ void Profiler::State::open() {
   begin_instruments();
   timeline.clear();  // what the warm-up recorded
   ops.mark();
-  begin = step_begin = detail::timeline_now();
+  begin = step_begin = binade::detail::timeline_now();
   first_step = steps;
   is_open = true;
   note_step_counters();
@@ -212,14 +212,14 @@ void Profiler::State::open() {
 void Profiler::State::end_step(int64_t now) {
   if (is_open) {
     note_step_counters();
-    detail::timeline_add({.kind = TimelineEvent::step,
-                          .name = timeline_text(text("ProfilerStep#", steps)),
-                          .begin = step_begin,
-                          .end = now});
+    binade::detail::timeline_add({.kind = TimelineEvent::step,
+                                  .name = timeline_text(text("ProfilerStep#", steps)),
+                                  .begin = step_begin,
+                                  .end = now});
   }
   ++steps;
   ++in_cycle;
-  step_begin = detail::timeline_boundary() = detail::timeline_now();
+  step_begin = binade::detail::timeline_boundary() = binade::detail::timeline_now();
 }
 
 void Profiler::State::follow_schedule() {
@@ -307,7 +307,7 @@ void Profiler::step() {
   check(follows_this_thread(),
         "profiler: got step() on another thread than before, expected one thread that steps");
   s.thread = std::this_thread::get_id();
-  s.end_step(detail::timeline_now());
+  s.end_step(binade::detail::timeline_now());
   s.follow_schedule();
 }
 

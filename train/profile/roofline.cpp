@@ -13,9 +13,9 @@ template <class F>
 double best_seconds(int repeats, F&& f) {
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeats; ++i) {
-    const int64_t begin = detail::timeline_now();
+    const int64_t begin = binade::detail::timeline_now();
     f();
-    best = std::min(best, static_cast<double>(detail::timeline_now() - begin) * 1e-9);
+    best = std::min(best, static_cast<double>(binade::detail::timeline_now() - begin) * 1e-9);
   }
   return best;
 }

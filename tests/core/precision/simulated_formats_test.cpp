@@ -146,6 +146,29 @@ TEST(SimulatedFormats, RoundOperandsAndGradientsOfContractions) {
   EXPECT_LT(relative_error(layer.x.grad(), matmul(dy, w)), 1e-6);
 }
 
+// An infinity in the gradient of a product reaches the gradients of its operands.
+TEST(SimulatedFormats, AnOverflowIsSeenBehindThem) {
+  manual_seed(10);
+  for (const char* scheme : {"e4m3fn/tensor", "e5m2/tensor", "e5m2/delayed=4", "mxfp8",
+                             "mxfp8-e5m2", "mxfp4", "nvfp4"}) {
+    for (const double bad : std::vector<double>{INFINITY, -INFINITY, NAN}) {
+      const FormatScheme wanted = format_scheme(scheme);
+      const Precision precision = with_formats(
+          Precision::full(), {.weights = wanted, .activations = wanted, .gradients = wanted});
+      Layer layer;
+      if (wanted.scaling == FormatScaling::delayed) {
+        (void)layer.run(precision);  // the histories begin
+        layer.w.zero_grad();
+        layer.x.zero_grad();
+      }
+      layer.dy.data<float>()[7] = static_cast<float>(bad);
+      (void)layer.run(precision);
+      EXPECT_FALSE(std::isfinite(sum(layer.w.grad()).item())) << scheme << " " << bad;
+      EXPECT_FALSE(std::isfinite(sum(layer.x.grad()).item())) << scheme << " " << bad;
+    }
+  }
+}
+
 TEST(SimulatedFormats, ActOnContractionsAlone) {
   const Precision precision =
       with_formats(Precision::full(), {.activations = format_scheme("e2m1")});
@@ -205,6 +228,48 @@ TEST(SimulatedFormats, AreWrittenAndReadBack) {
   EXPECT_EQ(formats_of(ruled), formats_of(precision));
   EXPECT_FALSE(with_formats(precision, {}).acts() == false);
   EXPECT_THROW(precision_of_json(R"({"policy": "fp32", "formats": {"bias": "e4m3"}})"), Error);
+}
+
+// What is not finite must reach the check of a loss scaler, and only that.
+TEST(RoundToFormat, KeepsWhatIsNotFinite) {
+  for (const char* scheme : {"e4m3fn", "e4m3fn:overflow=saturate", "e5m2:overflow=saturate", "e2m1",
+                             "e3m2", "f16", "bf16", "e4m3fn/tensor", "e5m2/tensor", "e4m3/tensor",
+                             "e2m1/tensor", "e5m2/tensor/toward-zero", "e4m3fn/tensor/stochastic",
+                             "mxfp8", "mxfp8-e5m2", "mxfp6", "mxfp6-e3m2", "mxfp4", "nvfp4"}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+      const FormatScheme wanted = format_scheme(scheme);
+      for (const double bad : std::vector<double>{INFINITY, -INFINITY, NAN}) {
+        SCOPED_TRACE(text(scheme, " ", dtype, " ", bad));
+        Tensor x = full({3, 64}, 1.5, DType::f64);
+        x.data<double>()[70] = bad;
+        const Tensor y = round_to_format(x.to(dtype), wanted).to(DType::f64);
+        EXPECT_FALSE(std::isfinite(y.data<double>()[70]));
+        for (const int64_t finite : {0, 63, 96, 191}) {  // of other blocks
+          EXPECT_TRUE(std::isfinite(y.data<double>()[finite]));
+        }
+      }
+    }
+  }
+}
+
+TEST(RoundToFormat, AScaleSaturatesFiniteValues) {
+  for (const char* scheme : {"e4m3fn/tensor", "e5m2/tensor", "e4m3/tensor", "e2m1/tensor",
+                             "e3m4/tensor", "mxfp8", "mxfp4", "nvfp4"}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      const double top = dtype == DType::f16    ? 65504
+                         : dtype == DType::bf16 ? 0x1.fep127
+                                                : 0x1.fffffep127;
+      for (const double x : {top, 0.99 * top, -top}) {
+        const double y = round_to_format(full({32}, x, dtype), format_scheme(scheme))
+                             .to(DType::f64)
+                             .data<double>()[5];
+        EXPECT_TRUE(std::isfinite(y)) << scheme << " " << to_string(dtype) << " " << x;
+      }
+    }
+  }
+  // A delayed scale that is too small.
+  const Tensor y = round_to_format(full({3}, 1e30), format_scheme("e4m3fn/delayed=2"), ones({1}));
+  EXPECT_EQ(y.data<float>()[0], 448);
 }
 
 TEST(RoundToFormat, PassesTheGradientStraightThrough) {

@@ -17,6 +17,7 @@ FormatGrid e4m3fn_grid() {
 FormatGrid e8m0_grid() {
   return {.max = 0x1p127,
           .beyond = NAN,
+          .infinite = NAN,
           .mantissa_bits = 0,
           .min_exponent = -127,
           .bias = 127,
@@ -186,6 +187,7 @@ Values hard_values(size_t count, uint32_t seed, int hardness) {
 std::vector<FormatGrid> grids_of_sums() {
   FormatGrid nan_above = e4m3fn_grid(), no_subnormals = e4m3fn_grid();
   nan_above.beyond = NAN;
+  nan_above.infinite = NAN;
   nan_above.negative_zero = false;
   no_subnormals.subnormals = false;
   const FormatGrid exponents{
