@@ -112,6 +112,7 @@ std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();
 std::vector<OpRow> rearrange_rows();
 std::vector<OpRow> index_rows();
+std::vector<OpRow> embedding_bag_rows();
 std::vector<OpRow> advanced_index_rows();
 std::vector<OpRow> arrange_rows();
 std::vector<OpRow> random_rows();

@@ -32,6 +32,8 @@ REFERENCE |= {
     "hinge_embedding_loss": lambda x, target, **o: F.hinge_embedding_loss(x, target, **o),
     "gaussian_nll_loss": lambda x, target, var, **o: F.gaussian_nll_loss(x, target, var, **o),
     "poisson_nll_loss": lambda x, target, **o: F.poisson_nll_loss(x, target, **o),
+    "embedding_bag": lambda weight, index, offsets, factors, **o: F.embedding_bag(
+        index, weight, offsets, per_sample_weights=factors, **o),
 }
 
 
@@ -43,6 +45,7 @@ def everyday():
     searched(f)
     losses(f)
     log_sums(f)
+    bags(f)
     return f
 
 
@@ -103,6 +106,27 @@ def log_sums(f):
     for special in ((-math.inf, -math.inf, 1, math.inf, -2), (1, math.nan, math.inf, 2), (1, -math.inf, 2)):
         f.add("logcumsumexp", {"x": values(*special)}, {"dim": 0}, length=5, special=True, gradient=False)
     f.add("logcumsumexp", {"x": normal(3, 4)}, {"dim": 2}, error="dim out of range")
+
+
+def bags(f):
+    matrix, line = ("values", torch.tensor([[0, 2, 2], [3, 1, 3]])), whole(0, 3, 3, 1, 2, 2, 0)
+    for mode in ("sum", "mean", "max"):
+        for padding in (None, 3, -4):
+            attrs = {"mode": mode, "padding_idx": padding}
+            f.add("embedding_bag", {"weight": normal(4, 3), "index": matrix, "offsets": None, "factors": None},
+                  {**attrs, "include_last_offset": False}, length=3)
+            for offsets in ((0, 0, 3, 7), (0, 2, 6)):
+                f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": whole(*offsets), "factors": None},
+                      {**attrs, "include_last_offset": offsets[-1] == 7}, length=7)
+    for padding in (None, 2):
+        attrs = {"mode": "sum", "padding_idx": padding, "include_last_offset": False}
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": matrix, "offsets": None, "factors": normal(2, 3)}, attrs,
+              length=3)
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": whole(0, 2, 6), "factors": normal(7)},
+              attrs, length=7)
+    for wrong in (whole(1, 3), whole(0, 8), None):
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": wrong, "factors": None},
+              {"mode": "sum", "padding_idx": None, "include_last_offset": False}, error="offsets")
 
 
 def searched(f):

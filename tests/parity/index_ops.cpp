@@ -61,6 +61,17 @@ void add_indexing(Ops& ops) {
     return one(embedding(call.in("weight"), call.in("index"),
                          padding.is_null() ? std::nullopt : std::optional(padding.get<int64_t>())));
   };
+  ops["embedding_bag"] = [](const Call& call) {
+    const Json& padding = call.attr("padding_idx");
+    const std::string mode = call.attr("mode");
+    EmbeddingBagOptions options{.include_last_offset = call.attr("include_last_offset")};
+    options.mode = mode == "sum" ? BagMode::sum : mode == "max" ? BagMode::max : BagMode::mean;
+    if (!padding.is_null()) {
+      options.padding_idx = padding.get<int64_t>();
+    }
+    return one(embedding_bag(call.in("weight"), call.in("index"), call.optional("offsets"),
+                             call.optional("factors"), options));
+  };
   ops["one_hot"] = [](const Call& call) {
     return one(one_hot(call.in("index"), call.attr("num_classes")));
   };
