@@ -118,6 +118,7 @@ std::vector<OpRow> arrange_rows();
 std::vector<OpRow> random_rows();
 std::vector<OpRow> format_rows();
 std::vector<OpRow> interpolate_rows();
+std::vector<OpRow> grid_sample_rows();
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> rnn_rows();
 std::vector<OpRow> linalg_rows();  // none in a build without Eigen

@@ -32,6 +32,8 @@ REFERENCE |= {
     "hinge_embedding_loss": lambda x, target, **o: F.hinge_embedding_loss(x, target, **o),
     "gaussian_nll_loss": lambda x, target, var, **o: F.gaussian_nll_loss(x, target, var, **o),
     "poisson_nll_loss": lambda x, target, **o: F.poisson_nll_loss(x, target, **o),
+    "grid_sample": lambda x, grid, mode, padding, corners: F.grid_sample(x, grid, mode, padding, corners),
+    "affine_grid": lambda theta, size, corners: F.affine_grid(theta, size, corners),
     "embedding_bag": lambda weight, index, offsets, factors, **o: F.embedding_bag(
         index, weight, offsets, per_sample_weights=factors, **o),
 }
@@ -46,6 +48,7 @@ def everyday():
     losses(f)
     log_sums(f)
     bags(f)
+    grids(f)
     return f
 
 
@@ -127,6 +130,23 @@ def bags(f):
     for wrong in (whole(1, 3), whole(0, 8), None):
         f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": wrong, "factors": None},
               {"mode": "sum", "padding_idx": None, "include_last_offset": False}, error="offsets")
+
+
+def grids(f):
+    for mode in ("bilinear", "nearest"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (False, True):
+                attrs = {"mode": mode, "padding": padding, "corners": corners}
+                for image, grid, layout in (((2, 3, 4, 5), (2, 3, 2, 2), "contiguous"), ((1, 2, 3, 1), (1, 4, 5, 2), "transposed")):
+                    f.add("grid_sample", {"x": normal(*image), "grid": normal(*grid, scale=0.8, layout=layout)}, attrs,
+                          length=12)
+                f.add("grid_sample", {"x": normal(1, 1, 1, 1), "grid": normal(1, 2, 2, 2)}, attrs, length=4)
+    f.add("grid_sample", {"x": normal(2, 3, 4, 5), "grid": normal(1, 3, 2, 2)},
+          {"mode": "bilinear", "padding": "zeros", "corners": False}, error="batches")
+    for corners in (False, True):
+        for size in ([2, 3, 4, 5], [2, 1, 3 if corners else 1, 2]):
+            f.add("affine_grid", {"theta": normal(2, 2, 3)}, {"size": size, "corners": corners}, length=20)
+    f.add("affine_grid", {"theta": normal(2, 3, 4)}, {"size": [2, 1, 4, 5], "corners": False}, error="a matrix")
 
 
 def searched(f):

@@ -84,6 +84,23 @@ void add_indexing(Ops& ops) {
   };
 }
 
+void add_grids(Ops& ops) {
+  ops["grid_sample"] = [](const Call& call) {
+    const std::string padding = call.attr("padding");
+    const bool nearest = call.attr("mode") == "nearest";
+    return one(grid_sample(call.in("x"), call.in("grid"),
+                           {.mode = nearest ? Interpolation::nearest : Interpolation::bilinear,
+                            .padding = padding == "zeros"    ? GridPadding::zeros
+                                       : padding == "border" ? GridPadding::border
+                                                             : GridPadding::reflection,
+                            .align_corners = call.attr("corners")}));
+  };
+  ops["affine_grid"] = [](const Call& call) {
+    const Json& size = call.attr("size");
+    return one(affine_grid(call.in("theta"), size[2], size[3], call.attr("corners")));
+  };
+}
+
 void add_advanced(Ops& ops) {
   ops["index"] = [](const Call& call) {
     const TensorIndex i = call.in("i"), j = call.in("j");
@@ -232,6 +249,7 @@ const std::map<std::string, Handler>& index_ops() {
     add_order(made);
     add_arranging(made);
     add_joins_and_searches(made);
+    add_grids(made);
     add_windows(made);
     return made;
   }();
