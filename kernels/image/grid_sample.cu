@@ -153,7 +153,7 @@ struct ImageTerms {
   const Part<C>* parts;
   Image<const T> dy;
   Image<T> dx;
-  int64_t height, width;
+  int64_t columns, height, width;
 
   __device__ C term(int64_t entry, int64_t channel) const {
     const Part<C> part = parts[entry];
@@ -188,9 +188,13 @@ void image_gradient(const GridSampleBackward& a, const Sizes& sizes,
          grid_sample_parts_kernel<T>, sizes, Image<const T>(a.dy), positions, order.input_keys(),
          parts.as<Part<C>>(), targets);
   order.sort();
-  combine_sorted<T, Sum, C>(order, entries, targets, sizes.channels, a.dx.device,
-                            ImageTerms<T>{parts.as<const Part<C>>(), Image<const T>(a.dy),
-                                          Image<T>(a.dx), height, width});
+  combine_sorted<T, Sum, C>(order, entries, targets, a.dx.device,
+                            ImageTerms<T>{.parts = parts.as<const Part<C>>(),
+                                          .dy = Image<const T>(a.dy),
+                                          .dx = Image<T>(a.dx),
+                                          .columns = sizes.channels,
+                                          .height = height,
+                                          .width = width});
 }
 
 }  // namespace

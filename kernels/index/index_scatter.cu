@@ -110,7 +110,7 @@ void scatter_sorted(const Problem& p, const T* src, const View& y) {
   launch({"scatter_keys_kernel", grid_blocks(entries, kThreads), kThreads}, scatter_keys_kernel, p,
          order.input_keys(), entries, targets);
   order.sort();
-  combine_sorted<T, Combined, Wide<T>>(order, entries, targets, columns, y.device,
+  combine_sorted<T, Combined, Wide<T>>(order, entries, targets, y.device,
                                        Rows<T>{src, y.as<T>(), columns});
 }
 
