@@ -70,9 +70,10 @@ struct GridAxis {
       distance = -distance;
       slope = -slope;
     }
-    const C rest = std::fmod(distance, span);
-    const bool backwards = std::fmod(std::floor(distance / span), C(2)) == C(1);
-    position = first + (backwards ? span - rest : rest);
+    // Exact for any distance; the image and its mirror image alternate.
+    const C rest = std::fmod(distance, 2 * span);
+    const bool backwards = rest >= span;
+    position = first + (backwards ? 2 * span - rest : rest);
     slope = backwards ? -slope : slope;
   }
 };
