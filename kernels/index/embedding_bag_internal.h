@@ -13,11 +13,14 @@ struct BagEntries {
   template <class F>
   BINADE_HD BagEntries(const int64_t* offsets, int64_t b, int64_t bags, int64_t n, const F& bad) {
     const int64_t first = offsets[b], last = offsets[b + 1];
+    if (b > 0 && (first < 0 || first > n)) {
+      return;  // the end of an earlier bag, which reports it: one error, whichever bag runs first
+    }
     if (b == 0 && first != 0) {
       bad("a first offset of", first, int64_t{1});
-    } else if (first < 0 || first > n) {
-      bad("an offset of", first, n + 1);
-    } else if (last < first || last > n) {
+    } else if (last < 0 || last > n) {
+      bad("an offset of", last, n + 1);
+    } else if (last < first) {
       bad("a bag of length", last - first, n - first + 1);
     } else if (b + 1 == bags && last != n) {
       bad("indices after the last bag, in number", n - last, int64_t{1});

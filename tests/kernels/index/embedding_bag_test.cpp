@@ -123,8 +123,9 @@ TEST(EmbeddingBag, BadOffsetsAndIndices) {
   };
   EXPECT_EQ(message({0, 1, 2}, {0, 1, 3}), "nothing");
   EXPECT_EQ(message({0, 1, 2}, {1, 2, 3}), "bag: got a first offset of 1");
-  EXPECT_EQ(message({0, 1, 2}, {0, 4, 3}), "bag: got a bag of length 4");
-  EXPECT_EQ(message({0, 1, 2}, {0, -1, 3}), "bag: got a bag of length -1");
+  EXPECT_EQ(message({0, 1, 2}, {0, 4, 3}), "bag: got an offset of 4");
+  EXPECT_EQ(message({0, 1, 2}, {0, -1, 3}), "bag: got an offset of -1");
+  EXPECT_EQ(message({0, 1, 2}, {0, 2, 1}), "bag: got a bag of length -1");
   EXPECT_EQ(message({0, 1, 2}, {0, 1, 2}), "bag: got indices after the last bag, in number 1");
   EXPECT_TRUE(message({0, 3, 2}, {0, 1, 3}).starts_with("bag: got index 3"));
 }
