@@ -2,9 +2,12 @@
 #include <bench/kernel_cases.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/triangle.h>
+#include <binade/kernels/image/grid_sample.h>
 #include <binade/kernels/image/interpolate.h>
+#include <binade/kernels/index/embedding_bag.h>
 #include <binade/kernels/index/index.h>
 #include <binade/kernels/index/masked_select.h>
+#include <binade/kernels/sort/cumsum.h>
 
 #include <algorithm>
 
@@ -30,6 +33,32 @@ Prepared rows_of_table(int64_t rows, int64_t cols, DType dtype, Device device) {
     }
   };
   return {o, run, bytes, 0, (kAdd ? 2 : 1) * bytes_of(table)};
+}
+
+// Bags of 8 rows of the table.
+template <kernels::BagMode kMode>
+Prepared bags_of_rows(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  constexpr int64_t kBag = 8;
+  const View &table = o->random(dtype, {kTable, cols}),
+             &index = o->random(DType::i64, {rows * kBag}), &y = o->empty(dtype, {rows, cols});
+  const View& lengths = o->empty(DType::i64, {rows + 1});
+  const View& offsets = o->empty(DType::i64, {rows + 1});
+  kernels::fill({.y = lengths, .value = kBag});
+  kernels::fill({.y = o->view(lengths, {1}, {1}), .value = 0});
+  kernels::cumsum({.x = lengths, .y = offsets, .dim = 0});
+  const auto run = [&] {
+    kernels::embedding_bag({.op = "bench",
+                            .weight = table,
+                            .index = index,
+                            .offsets = offsets,
+                            .factors = kNoView,
+                            .y = y,
+                            .chosen = kNoView,
+                            .mode = kMode});
+  };
+  // Rows of the table that no index names are not read.
+  return {o, run, bytes_of(index, offsets, y), 0, bytes_of(table)};
 }
 
 Prepared one_hot(int64_t rows, int64_t, DType, Device device) {
@@ -78,7 +107,28 @@ Prepared bilinear(int64_t rows, int64_t cols, DType dtype, Device device) {
   return {o, run, bytes_of(x) + bytes_of(y), 0};
 }
 
+// Reads images at normally distributed positions, of which a third lie outside of their axis.
+template <bool kBackward>
+Prepared grid_sample(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const Dims sizes = {rows, cols, kSide, kSide};
+  const View &x = o->random(dtype, sizes), &grid = o->random(dtype, {rows, kSide, kSide, 2}),
+             &y = o->random(dtype, sizes);
+  // Pixels that no position needs are not read.
+  if constexpr (!kBackward) {
+    return {o, [&] { kernels::grid_sample_forward({.x = x, .grid = grid, .y = y, .rule = {}}); },
+            bytes_of(grid, y), 0, bytes_of(x)};
+  }
+  const View &dx = o->empty(dtype, sizes), &dgrid = o->empty(dtype, grid.sizes);
+  const auto run = [&] {
+    kernels::grid_sample_backward(
+        {.x = x, .grid = grid, .dy = y, .dx = dx, .dgrid = dgrid, .rule = {}});
+  };
+  return {o, run, bytes_of(grid, y, dx, dgrid), 0, bytes_of(x)};
+}
+
 constexpr const char* kRows = "rows of cols elements from a table of 256";
+constexpr const char* kBags = "rows bags of 8 rows of cols elements from a table of 256";
 constexpr const char* kDoubled = "rows images of 16x16 with cols channels, to twice the size";
 
 }  // namespace
@@ -87,11 +137,15 @@ std::vector<KernelCase> index_kernel_cases() {
   return {
       {"gather_rows", kRows, rows_of_table<false>},
       {"scatter_add_rows", kRows, rows_of_table<true>},
+      {"embedding_bag_sum", kBags, bags_of_rows<kernels::BagMode::sum>},
+      {"embedding_bag_max", kBags, bags_of_rows<kernels::BagMode::max>},
       {"one_hot", "rows indices of 256 classes", one_hot},
       {"triangle", "rows x cols elements", triangle},
       {"masked_select", "rows x cols elements", masked_select},
       {"bilinear_forward", kDoubled, bilinear<false>},
       {"bilinear_backward", kDoubled, bilinear<true>},
+      {"grid_sample_forward", kImages, grid_sample<false>},
+      {"grid_sample_backward", kImages, grid_sample<true>},
   };
 }
 

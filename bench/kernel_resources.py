@@ -43,6 +43,12 @@ def name_of(source, function):
     return kernel + (" " + DTYPES[dtype[1]] if dtype else "")
 
 
+def keep_largest(found, name, used):
+    largest = found.setdefault(name, dict.fromkeys(used, 0))
+    for what, number in used.items():
+        largest[what] = max(largest[what], number)
+
+
 def resources(path, arch, include):
     source = os.path.splitext(os.path.basename(path))[0]
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
@@ -60,9 +66,7 @@ def resources(path, arch, include):
         elif spill := SPILL.search(line):
             spilled = int(spill[1])
         elif (used := REGISTERS.search(line)) and name:
-            largest = found.setdefault(name, {"registers": 0, "spilled_bytes": 0})
-            largest["registers"] = max(largest["registers"], int(used[1]))
-            largest["spilled_bytes"] = max(largest["spilled_bytes"], spilled)
+            keep_largest(found, name, {"registers": int(used[1]), "spilled_bytes": spilled})
             name = None
     return found
 
@@ -96,9 +100,11 @@ def main():
         with open(os.path.join(include, "binade", "build_config.h"), "w", encoding="utf-8") as config:
             config.write("#define BINADE_WITH_CUDA 1\n")
         for arch in options.arch or ["sm_90a"]:
-            kernels = result.setdefault(arch, {})
+            compiled = {}
             for found in pool.map(lambda path, arch=arch: resources(path, arch, include), sources):
-                kernels.update(found)
+                for name, used in found.items():
+                    keep_largest(compiled, name, used)
+            result.setdefault(arch, {}).update(compiled)
             write(options.file, result)
     for arch, kernels in result.items():
         spills = {name: k for name, k in kernels.items() if k["spilled_bytes"]}

@@ -1,4 +1,4 @@
-// Pooling, resampling and windows over the last two dimensions of [N, C, H, W].
+// Pooling, resampling, grids of positions and windows over the last two dimensions of [N, C, H, W].
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -173,6 +173,63 @@ Tensor interpolate(const Tensor& x_, int64_t height, int64_t width,
   const Dims sizes{x.size(0), x.size(1), height, width};
   element_count(sizes, kInterpolate.name);
   return resample(x, sizes, options);
+}
+
+namespace {
+
+// The coordinates of `count` pixels from edge to edge, or with align_corners from the first to the
+// last centre, of which a single one lies at 0.
+Tensor coordinates(int64_t count, bool align_corners, const Tensor& like) {
+  const auto n = static_cast<double>(count);
+  const double first = count == 1 ? 0 : align_corners ? -1 : -1 + 1 / n;
+  return linspace(first, -first, count, compute_dtype(like.dtype()), like.device());
+}
+
+}  // namespace
+
+Tensor grid_sample(const Tensor& x_, const Tensor& grid_, const GridSampleOptions& options) {
+  static constexpr Op kOp{"grid_sample", OpClass::pointwise};
+  auto [x, grid] = kOp.enter(x_, grid_);
+  check_floating(kOp.name, x, grid);
+  check_one_device(kOp.name, {&x, &grid});
+  check(x.dim() == 4 && x.size(2) >= 1 && x.size(3) >= 1, "grid_sample: got shape ", x.sizes(),
+        ", expected [N, C, H, W] with a height and width of at least 1");
+  check(grid.dim() == 4 && grid.size(0) == x.size(0) && grid.size(3) == 2,
+        "grid_sample: got a grid of shape ", grid.sizes(), " for x of shape ", x.sizes(),
+        ", expected [", x.size(0), ", P, Q, 2]");
+  const Dims sizes{x.size(0), x.size(1), grid.size(1), grid.size(2)};
+  element_count(sizes, kOp.name);
+  const bool channels_last = x.is_channels_last() && !x.is_contiguous();
+  Tensor y =
+      empty_strided(sizes, channels_last ? channels_last_strides(sizes) : row_major_strides(sizes),
+                    x.dtype(), x.device());
+  const kernels::GridRule rule{options.mode, options.padding, options.align_corners};
+  kernels::grid_sample_forward({.x = x, .grid = grid, .y = y, .rule = rule});
+  return kOp.record(
+      {x, grid}, y, save(x, grid),
+      [rule](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& grid) -> Grads {
+        Tensor dx = needs.out_like(0, x), dgrid = needs.out(1);
+        kernels::grid_sample_backward(
+            {.x = x, .grid = grid, .dy = dy, .dx = dx, .dgrid = dgrid, .rule = rule});
+        return {dx, dgrid};
+      });
+}
+
+Tensor affine_grid(const Tensor& theta, int64_t height, int64_t width, bool align_corners) {
+  check_floating("affine_grid", theta);
+  check(theta.dim() == 3 && theta.size(1) == 2 && theta.size(2) == 3,
+        "affine_grid: got theta of shape ", theta.sizes(), ", expected [N, 2, 3]");
+  check(height >= 1 && width >= 1, "affine_grid: got a grid of ", height, " x ", width,
+        ", expected at least 1 x 1");
+  static_cast<void>(element_count({theta.size(0), height, width, 2}, "affine_grid"));
+  const PrecisionScope no_policy(Precision::full());
+  // Small numbers times numbers up to 1, computed in the compute dtype and rounded once.
+  const Tensor map = cast(theta, compute_dtype(theta.dtype()));
+  const auto column = [&](int i) { return reshape(select(map, 2, i), {theta.size(0), 1, 1, 2}); };
+  const Tensor x = reshape(coordinates(width, align_corners, theta), {1, 1, width, 1});
+  const Tensor y = reshape(coordinates(height, align_corners, theta), {1, height, 1, 1});
+  const Tensor lines = add(mul(column(1), y), column(2));  // [N, height, 1, 2]
+  return cast(add(mul(column(0), x), lines), theta.dtype());
 }
 
 namespace {

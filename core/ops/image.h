@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/conv/pair.h>
+#include <binade/kernels/image/grid_sample.h>
 #include <binade/kernels/image/interpolate.h>
 
 namespace binade {
@@ -35,6 +36,19 @@ struct InterpolateOptions {
 // Differentiable any number of times.
 Tensor interpolate(const Tensor& x, int64_t height, int64_t width,
                    const InterpolateOptions& options = {});
+
+using kernels::GridPadding;
+struct GridSampleOptions {
+  Interpolation mode = Interpolation::bilinear;
+  GridPadding padding = GridPadding::zeros;  // what lies outside of x
+  bool align_corners = false;                // -1 and 1 are centres of pixels, not edges
+};
+// x [N, C, H, W] at the positions grid [N, P, Q, 2], {horizontal, vertical} from -1 to 1: [N, C, P,
+// Q]. kernels/image/grid_sample.h has the rules. Gradients of both, deterministic; no second ones.
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
+// The grid [N, height, width, 2] of an affine map: theta [N, 2, 3] times {horizontal, vertical, 1}
+// of each pixel. Differentiable any number of times.
+Tensor affine_grid(const Tensor& theta, int64_t height, int64_t width, bool align_corners = false);
 
 // Pairs are {vertical, horizontal}.
 struct UnfoldOptions {

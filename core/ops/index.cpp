@@ -3,6 +3,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/embedding_bag_internal.h>
 #include <binade/core/ops/detail/rows_internal.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/tensor/create.h>
@@ -86,10 +87,6 @@ void add_terms(const Scattered& a) {
 // A scalar as a tensor of one element.
 Tensor with_dim(const Tensor& t) { return t.dim() == 0 ? reshape(t, {1}) : t; }
 
-}  // namespace
-
-namespace {
-
 // Checks the arguments of an op that reads or writes rows; returns `dim` counted from 0.
 int check_rows(const char* op, const Tensor& x, int dim, const Tensor& index) {
   check_index(op, x, index);
@@ -97,19 +94,6 @@ int check_rows(const char* op, const Tensor& x, int dim, const Tensor& index) {
         ", expected one dimension");
   return wrap_dim(op, dim, x.dim());
 }
-
-}  // namespace
-
-Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
-  static constexpr Op kOp{"index_select", OpClass::movement, true};
-  const int d = check_rows(kOp.name, x, dim, index);
-  check(x.dim() > 0 || index.numel() == 1, "index_select: got ", index.numel(),
-        " indices for a scalar, expected one");
-  const Tensor y = take_rows(kOp, with_dim(x), d, index);
-  return x.dim() == 0 ? reshape(y, {}) : y;
-}
-
-namespace {
 
 Tensor put(const Op& op, const Tensor& x, int d, const Tensor& index, const Tensor& src,
            bool accumulate) {
@@ -125,6 +109,15 @@ Tensor put(const Op& op, const Tensor& x, int d, const Tensor& index, const Tens
 }
 
 }  // namespace
+
+Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
+  static constexpr Op kOp{"index_select", OpClass::movement, true};
+  const int d = check_rows(kOp.name, x, dim, index);
+  check(x.dim() > 0 || index.numel() == 1, "index_select: got ", index.numel(),
+        " indices for a scalar, expected one");
+  const Tensor y = take_rows(kOp, with_dim(x), d, index);
+  return x.dim() == 0 ? reshape(y, {}) : y;
+}
 
 Tensor index_add(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_, double alpha) {
   static constexpr Op kOp{"index_add", OpClass::pointwise, true};
@@ -395,6 +388,11 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   const Tensor shared = make_view(flat, {index.numel(), columns}, {flat.strides()[0], 0});
   const int64_t exempt = padding_idx && padding < 0 ? padding + rows : padding;
   return reshape(take(weight, shared, {&kOp, 0, exempt}), sizes);
+}
+
+Tensor embedding_bag(const Tensor& weight, const Tensor& index, const Tensor& offsets,
+                     const Tensor& per_sample_weights, const EmbeddingBagOptions& options) {
+  return detail::embedding_bag({weight, index, offsets, per_sample_weights}, options);
 }
 
 }  // namespace binade

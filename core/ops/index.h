@@ -6,6 +6,7 @@
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/base/fault.h>
+#include <binade/kernels/index/embedding_bag.h>
 
 #include <optional>
 #include <string_view>
@@ -54,5 +55,20 @@ Tensor index_fill(const Tensor& x, int dim, const Tensor& index, double value);
 // a negative one counts from the end.
 Tensor embedding(const Tensor& weight, const Tensor& index,
                  std::optional<int64_t> padding_idx = std::nullopt);
+
+using kernels::BagMode;
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::mean;
+  std::optional<int64_t> padding_idx = std::nullopt;  // takes no part; negative: from the end
+  bool include_last_offset = false;  // the last offset is the end of the last bag, n
+};
+// The sum, mean or elementwise maximum of rows of weight [rows, columns], per bag: [bags, columns].
+// index [bags, n] without offsets, or [n] and offsets i64 [bags], ascending from 0, at which the
+// bags begin. per_sample_weights, of index's sizes, multiply the rows of a sum. A bag without
+// entries is 0. The gradient of a maximum goes to the first of equal elements; NaN is the largest.
+// The rows are read once and not stored.
+Tensor embedding_bag(const Tensor& weight, const Tensor& index, const Tensor& offsets = {},
+                     const Tensor& per_sample_weights = {},
+                     const EmbeddingBagOptions& options = {});
 
 }  // namespace binade

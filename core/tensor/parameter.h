@@ -45,8 +45,8 @@ struct ParameterSlot {
 
 struct Parameter {
   std::string name;
-  // The leaf, or for a frozen parameter of a module a handle that wants no gradient. Its data is the
-  // arena range.
+  // The leaf, or for a frozen parameter of a module a handle that wants no gradient. Its data is
+  // the arena range.
   Tensor value;
   int segment = 0;
   int64_t offset = 0;  // elements, in the segment

@@ -1,62 +1,35 @@
 // CUDA interpolate: one thread per element of the output, in its memory order. The forward reads up
 // to four neighbours; the backward gathers from every result that used the element, so that no two
 // threads add to the same place.
+#include <binade/kernels/image/blend_internal.h>
 #include <binade/kernels/image/interpolate.h>
 #include <binade/kernels/image/interpolate_axis_internal.h>
 #include <binade/kernels/cuda/device.cuh>
-#include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
+#include <binade/kernels/image/image_index.cuh>
 
 namespace binade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
 
-// The output's elements, and the strides of the input. Dimension d of `index` is `order[d]` of [N,
-// C, H, W].
+// The output's elements, and the strides of the input.
 struct Plan {
-  StridedIndex<1> index;
-  int order[4];
+  ImageIndex out;
   const std::byte* in;
   int64_t in_stride[4];  // elements
   InterpolationAxis vertical, horizontal;
 };
-
-// The coordinates n, c, h, w of element i.
-__device__ __forceinline__ void place_of(const Plan& plan, int64_t i, int64_t (&at)[4]) {
-#pragma unroll
-  for (int d = 0; d < 4; ++d) {
-    int64_t above;
-    if (plan.index.wide) {
-      above = i / plan.index.size[d];
-    } else {
-      above = plan.index.divider[d].quotient(static_cast<uint32_t>(i));
-    }
-    const int64_t here = i - above * plan.index.size[d];
-    i = above;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      at[k] = plan.order[d] == k ? here : at[k];
-    }
-  }
-}
-
-// (1 - weight) low + weight high. A weight of 0 or 1 leaves an element out, even an infinity.
-template <class C>
-__device__ __forceinline__ C blend(C low, C high, C weight) {
-  const C a = weight == C(1) ? C(0) : (C(1) - weight) * low;
-  return weight == C(0) ? a : a + weight * high;
-}
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     interpolate_forward_kernel(const __grid_constant__ Plan plan) {
   using C = Compute<T>;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.index.numel;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.out.numel();
        i += threads) {
     int64_t at[4] = {};
-    place_of(plan, i, at);
+    plan.out.place_of(i, at);
     const T* x =
         reinterpret_cast<const T*>(plan.in) + at[0] * plan.in_stride[0] + at[1] * plan.in_stride[1];
     const auto v = plan.vertical.at<C>(at[2]);
@@ -70,9 +43,7 @@ __global__ void __launch_bounds__(kThreads)
       const C bottom = blend(load(v.high, h.low), load(v.high, h.high), h.weight);
       value = blend(top, bottom, v.weight);
     }
-    std::byte* y[1];
-    plan.index.locate(i, y);
-    *reinterpret_cast<T*>(y[0]) = static_cast<T>(value);
+    *plan.out.element<T>(i) = static_cast<T>(value);
   }
 }
 
@@ -81,10 +52,10 @@ __global__ void __launch_bounds__(kThreads)
     interpolate_backward_kernel(const __grid_constant__ Plan plan) {
   using C = Compute<T>;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.index.numel;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.out.numel();
        i += threads) {
     int64_t at[4] = {};
-    place_of(plan, i, at);
+    plan.out.place_of(i, at);
     const T* dy =
         reinterpret_cast<const T*>(plan.in) + at[0] * plan.in_stride[0] + at[1] * plan.in_stride[1];
     const int64_t rows_end = plan.vertical.end(at[2]), cols_end = plan.horizontal.end(at[3]);
@@ -100,38 +71,20 @@ __global__ void __launch_bounds__(kThreads)
       }
       sum += row_part * part;
     }
-    std::byte* dx[1];
-    plan.index.locate(i, dx);
-    *reinterpret_cast<T*>(dx[0]) = static_cast<T>(sum);
+    *plan.out.element<T>(i) = static_cast<T>(sum);
   }
 }
 
 // launchers ---------------------------------------------------------------------------------------
 
-// Orders the output's dimensions from the smallest stride to the largest.
 Plan make_plan(const View& in, const View& out, const InterpolationAxis& vertical,
                const InterpolationAxis& horizontal) {
-  Plan plan{.index = {},
-            .order = {3, 2, 1, 0},
+  Plan plan{.out = ImageIndex(out),
             .in = in.data,
             .in_stride = {},
             .vertical = vertical,
             .horizontal = horizontal};
-  for (int a = 0; a < 4; ++a) {
-    for (int b = a; b > 0 && out.strides[plan.order[b]] < out.strides[plan.order[b - 1]]; --b) {
-      const int swapped = plan.order[b];
-      plan.order[b] = plan.order[b - 1];
-      plan.order[b - 1] = swapped;
-    }
-  }
-  plan.index.dims = 4;
-  plan.index.numel = out.numel;
-  plan.index.wide = out.numel >= int64_t{1} << 31;
-  plan.index.data[0] = out.data;
   for (int d = 0; d < 4; ++d) {
-    const int from = plan.order[d];
-    plan.index.set_size(d, out.size(from));
-    plan.index.stride[0][d] = out.strides[from] * static_cast<int64_t>(size_of(out.dtype));
     plan.in_stride[d] = in.strides[d];
   }
   return plan;

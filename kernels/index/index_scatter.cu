@@ -2,13 +2,12 @@
 // that share one.
 //  - scatter_short_kernel: few indices along the dimension. The thread of the first occurrence of
 //    an index adds up all its occurrences.
-//  - otherwise the entries are sorted by target (cuda/radix_order.h, stable), and
-//    scatter_chunks_kernel adds up equal neighbours: a thread takes a column of kChunk entries.
-//    Sums that cross the border of a chunk are kept in `open` and `inner` for scatter_merge_kernel.
+//  - otherwise the entries are sorted by target, and equal neighbours are added up
+//    (cuda/sorted_sums.cuh).
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/cuda/radix_order_internal.h>
 #include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/cuda/fault.cuh>
+#include <binade/kernels/cuda/sorted_sums.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <bit>
@@ -17,7 +16,7 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kShort = 16, kChunk = 32;
+constexpr int64_t kShort = 16;
 
 struct Problem {
   IndexShape shape;
@@ -83,69 +82,21 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Sorted entries, and the sums that cross borders of chunks, [chunks, columns] each.
+// The rows of src, and the rows of y to which they are added.
 template <class T>
-struct Sorted {
-  const int64_t *keys, *order;
-  int64_t entries, targets, columns, chunks;
+struct Rows {
   const T* src;
   T* y;
-  Wide<T>* open;   // for a last target that begins in the chunk and continues
-  Wide<T>* inner;  // for a first target that began before the chunk
+  int64_t columns;
 
-  __device__ bool same(int64_t a, int64_t b) const { return keys[a] == keys[b]; }
+  __device__ Wide<T> term(int64_t entry, int64_t column) const {
+    return static_cast<Wide<T>>(src[entry * columns + column]);
+  }
+  template <class Combined>
+  __device__ void add(int64_t target, int64_t column, Wide<T> sum) const {
+    add_to<Combined>(y + target * columns + column, sum);
+  }
 };
-
-template <class T, class Combined>
-__global__ void __launch_bounds__(kThreads) scatter_chunks_kernel(Sorted<T> p) {
-  using C = Wide<T>;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
-  for (int64_t item = first_item(); item < items; item += step) {
-    const int64_t chunk = item / p.columns, column = item - chunk * p.columns;
-    const int64_t begin = chunk * kChunk;
-    const int64_t end = begin + kChunk < p.entries ? begin + kChunk : p.entries;
-    bool continued = begin > 0 && p.same(begin - 1, begin);
-    C sum = Combined::template none<C>();
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t key = p.keys[at];
-      if (key == p.targets) {
-        break;
-      }
-      sum = Combined::join(sum, static_cast<C>(p.src[p.order[at] * p.columns + column]));
-      const bool goes_on = at + 1 < p.entries && p.same(at, at + 1);
-      if (goes_on && at + 1 < end) {
-        continue;
-      }
-      if (continued) {
-        p.inner[item] = sum;
-      } else if (goes_on) {
-        p.open[item] = sum;
-      } else {
-        add_to<Combined>(p.y + key * p.columns + column, sum);
-      }
-      continued = false;
-      sum = Combined::template none<C>();
-    }
-  }
-}
-
-template <class T, class Combined>
-__global__ void __launch_bounds__(kThreads) scatter_merge_kernel(Sorted<T> p) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
-  for (int64_t item = first_item(); item < items; item += step) {
-    const int64_t chunk = item / p.columns, column = item - chunk * p.columns;
-    const int64_t begin = chunk * kChunk, next = begin + kChunk;
-    if (next >= p.entries || !p.same(next - 1, next) || p.keys[next] == p.targets ||
-        (begin > 0 && p.same(begin - 1, next))) {
-      continue;  // no target begins here and continues
-    }
-    Wide<T> sum = p.open[item];
-    for (int64_t other = chunk + 1; other < p.chunks && p.same(other * kChunk, next); ++other) {
-      sum = Combined::join(sum, p.inner[other * p.columns + column]);
-    }
-    add_to<Combined>(p.y + p.keys[next] * p.columns + column, sum);
-  }
-}
 
 // launchers ---------------------------------------------------------------------------------------
 
@@ -154,26 +105,13 @@ void scatter_sorted(const Problem& p, const T* src, const View& y) {
   const IndexShape& s = p.shape;
   const int64_t entries = s.outer * s.count * s.index_inner;
   const int64_t targets = s.outer * s.bound * s.index_inner;
-  const int64_t columns = s.inner / s.index_inner, chunks = ceil_div(entries, kChunk);
+  const int64_t columns = s.inner / s.index_inner;
   RadixOrder order(y.device, entries, std::bit_width(static_cast<uint64_t>(targets)));
   launch({"scatter_keys_kernel", grid_blocks(entries, kThreads), kThreads}, scatter_keys_kernel, p,
          order.input_keys(), entries, targets);
   order.sort();
-  const auto partials = static_cast<size_t>(chunks * columns);
-  const Workspace sums(2 * partials * sizeof(Wide<T>), y.device);
-  const Sorted<T> sorted{.keys = order.keys(),
-                         .order = order.order(),
-                         .entries = entries,
-                         .targets = targets,
-                         .columns = columns,
-                         .chunks = chunks,
-                         .src = src,
-                         .y = y.as<T>(),
-                         .open = sums.as<Wide<T>>(),
-                         .inner = sums.as<Wide<T>>() + partials};
-  const unsigned blocks = grid_blocks(chunks * columns, kThreads);
-  launch({"scatter_chunks_kernel", blocks, kThreads}, scatter_chunks_kernel<T, Combined>, sorted);
-  launch({"scatter_merge_kernel", blocks, kThreads}, scatter_merge_kernel<T, Combined>, sorted);
+  combine_sorted<T, Combined, Wide<T>>(order, entries, targets, y.device,
+                                       Rows<T>{src, y.as<T>(), columns});
 }
 
 }  // namespace

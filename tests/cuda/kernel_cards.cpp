@@ -55,7 +55,8 @@ Shape shape_of(const std::string& name) {
   if (name.starts_with("attention")) {
     return {72, 64};
   }
-  if (name.starts_with("conv") || name.starts_with("group_norm") || name.starts_with("bilinear")) {
+  if (name.starts_with("conv") || name.starts_with("group_norm") || name.starts_with("bilinear") ||
+      name.starts_with("grid_sample")) {
     return {2, 40};
   }
   return name == "gemm" ? Shape{192, 128} : Shape{100, 264};

@@ -37,6 +37,33 @@ TEST(Embedding, LooksUpRowsAndLeavesPaddingAlone) {
   EXPECT_THROW(Embedding({.count = 4, .width = 3, .padding_idx = 4}), Error);
 }
 
+TEST(EmbeddingBag, ReducesRowsPerBag) {
+  manual_seed(1);
+  EmbeddingBag bags({.count = 5, .width = 3, .mode = BagMode::sum, .padding_idx = 0});
+  EXPECT_EQ(bags.weight.at(0), 0);
+  const Tensor index = from_values({1, 2, 0, 2}, {4}, DType::i64);
+  Tensor offsets = from_values({0, 3, 3}, {3}, DType::i64);
+  const Tensor y = bags(index, offsets);
+  ASSERT_EQ(y.sizes(), (Dims{3, 3}));
+  EXPECT_EQ(y.at(0), double(float(bags.weight.at(3)) + float(bags.weight.at(6))));
+  EXPECT_EQ(y.at(3), 0);  // an empty bag
+  EXPECT_EQ(y.at(6), bags.weight.at(6));
+  const Tensor factors = from_values({2, 0, 1, 1}, {4});
+  EXPECT_EQ(bags(index, offsets, factors).at(0), 2 * bags.weight.at(3));
+  Module& base = bags;
+  offsets = from_values({0, 2}, {2}, DType::i64);
+  EXPECT_TRUE(equal(base(reshape(index, {2, 2})), bags(index, offsets)));
+  bags.parameters();
+  bags(index, offsets).backward(ones({2, 3}));
+  EXPECT_EQ(bags.weight.grad().to_vector<float>(),
+            (std::vector<float>{0, 0, 0, 1, 1, 1, 2, 2, 2, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(EmbeddingBag({.count = 4, .width = 2, .include_last_offset = true})(
+                from_values({1, 3}, {2}, DType::i64), from_values({0, 1, 2}, {3}, DType::i64))
+                .sizes(),
+            (Dims{2, 2}));
+  EXPECT_THROW(EmbeddingBag({.count = 4, .width = 0}), Error);
+}
+
 TEST(Upsample, BySizeAndByFactor) {
   const Tensor x = channels_last(reshape(arange(8, DType::f32), {1, 2, 2, 2}));
   const Tensor y = Upsample({.scale_factor = 2.0})(x);

@@ -190,6 +190,7 @@ TEST(Registration, EveryKindOfMember) {
     Gated gated{*this, "gated"};
     nn::Lambda twice{*this, "twice", [](const Tensor& x) { return x + x; }};
     nn::Embedding words{*this, "words", {.count = 5, .width = 2}};
+    nn::EmbeddingBag bags{*this, "bags", {.count = 5, .width = 2}};
   };
   All all;
   all.head.add<nn::Linear>({.in = 2, .out = 2});
@@ -292,6 +293,7 @@ TEST(Options, WhatIsLeftOutIsNamed) {
        [] { Linear({.in = 2}); }},
       {"Linear: got in = -3, expected a positive number", [] { Linear({.in = -3, .out = 2}); }},
       {"Embedding: got width = 0", [] { Embedding({.count = 2}); }},
+      {"EmbeddingBag: got count = 0", [] { EmbeddingBag({.width = 2}); }},
       {"MultiheadAttention: got heads = 0", [] { MultiheadAttention({.embed = 4}); }},
       {"Conv2d: got out = 0", [] { Conv2d({.in = 4, .out = 0, .kernel = 1}); }},
       {"Conv1d: got kernel = 0", [] { Conv1d({.in = 4, .out = 2}); }},

@@ -48,6 +48,10 @@ std::vector<Case> layers() {
   add<AdaptiveAvgPool2d>(all, "AdaptiveAvgPool2d", images, AdaptiveAvgPool2dOptions{.output = 3});
   add<GlobalAvgPool>(all, "GlobalAvgPool", images);
   add<Embedding>(all, "Embedding", ids, EmbeddingOptions{.count = 5, .width = 3, .padding_idx = 0});
+  add<EmbeddingBag>(all, "EmbeddingBag", ids,
+                    EmbeddingBagOptions{.count = 5, .width = 3, .padding_idx = 0});
+  add<EmbeddingBag>(all, "EmbeddingBag of maxima", ids,
+                    EmbeddingBagOptions{.count = 5, .width = 3, .mode = BagMode::max});
   add<Upsample>(all, "Upsample", images, UpsampleOptions{.scale_factor = 1.5});
   add<ZeroPad2d>(all, "ZeroPad2d", images, Pad2dOptions{.left = 1, .bottom = 2});
   add<ReflectionPad2d>(all, "ReflectionPad2d", images, Pad2dOptions{.left = 1, .bottom = 2});

@@ -112,11 +112,13 @@ std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();
 std::vector<OpRow> rearrange_rows();
 std::vector<OpRow> index_rows();
+std::vector<OpRow> embedding_bag_rows();
 std::vector<OpRow> advanced_index_rows();
 std::vector<OpRow> arrange_rows();
 std::vector<OpRow> random_rows();
 std::vector<OpRow> format_rows();
 std::vector<OpRow> interpolate_rows();
+std::vector<OpRow> grid_sample_rows();
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> rnn_rows();
 std::vector<OpRow> linalg_rows();  // none in a build without Eigen

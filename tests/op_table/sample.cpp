@@ -16,17 +16,14 @@ namespace binade::op_table {
 const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
-    for (auto family : {pointwise_rows,      activation_rows,  selection_rows,
-                        reduce_rows,         contraction_rows, pool_rows,
-                        norm_rows,           loss_rows,        shape_rows,
-                        join_rows,           statistics_rows,  sort_rows,
-                        search_rows,         covariance_rows,  window_rows,
-                        margin_loss_rows,    rearrange_rows,   index_rows,
-                        interpolate_rows,    conv_rows,        group_norm_rows,
-                        pointwise_loss_rows, class_loss_rows,  matmul_rows,
-                        attention_rows,      rnn_rows,         advanced_index_rows,
-                        arrange_rows,        random_rows,      format_rows,
-                        linalg_rows}) {
+    for (auto family :
+         {pointwise_rows,   activation_rows, selection_rows,  reduce_rows,         contraction_rows,
+          pool_rows,        norm_rows,       loss_rows,       shape_rows,          join_rows,
+          statistics_rows,  sort_rows,       search_rows,     covariance_rows,     window_rows,
+          margin_loss_rows, rearrange_rows,  index_rows,      embedding_bag_rows,  interpolate_rows,
+          grid_sample_rows, conv_rows,       group_norm_rows, pointwise_loss_rows, class_loss_rows,
+          matmul_rows,      attention_rows,  rnn_rows,        advanced_index_rows, arrange_rows,
+          random_rows,      format_rows,     linalg_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

@@ -32,6 +32,10 @@ REFERENCE |= {
     "hinge_embedding_loss": lambda x, target, **o: F.hinge_embedding_loss(x, target, **o),
     "gaussian_nll_loss": lambda x, target, var, **o: F.gaussian_nll_loss(x, target, var, **o),
     "poisson_nll_loss": lambda x, target, **o: F.poisson_nll_loss(x, target, **o),
+    "grid_sample": lambda x, grid, mode, padding, corners: F.grid_sample(x, grid, mode, padding, corners),
+    "affine_grid": lambda theta, size, corners: F.affine_grid(theta, size, corners),
+    "embedding_bag": lambda weight, index, offsets, factors, **o: F.embedding_bag(
+        index, weight, offsets, per_sample_weights=factors, **o),
 }
 
 
@@ -43,6 +47,8 @@ def everyday():
     searched(f)
     losses(f)
     log_sums(f)
+    bags(f)
+    grids(f)
     return f
 
 
@@ -103,6 +109,44 @@ def log_sums(f):
     for special in ((-math.inf, -math.inf, 1, math.inf, -2), (1, math.nan, math.inf, 2), (1, -math.inf, 2)):
         f.add("logcumsumexp", {"x": values(*special)}, {"dim": 0}, length=5, special=True, gradient=False)
     f.add("logcumsumexp", {"x": normal(3, 4)}, {"dim": 2}, error="dim out of range")
+
+
+def bags(f):
+    matrix, line = ("values", torch.tensor([[0, 2, 2], [3, 1, 3]])), whole(0, 3, 3, 1, 2, 2, 0)
+    for mode in ("sum", "mean", "max"):
+        for padding in (None, 3, -4):
+            attrs = {"mode": mode, "padding_idx": padding}
+            f.add("embedding_bag", {"weight": normal(4, 3), "index": matrix, "offsets": None, "factors": None},
+                  {**attrs, "include_last_offset": False}, length=3)
+            for offsets in ((0, 0, 3, 7), (0, 2, 6)):
+                f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": whole(*offsets), "factors": None},
+                      {**attrs, "include_last_offset": offsets[-1] == 7}, length=7)
+    for padding in (None, 2):
+        attrs = {"mode": "sum", "padding_idx": padding, "include_last_offset": False}
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": matrix, "offsets": None, "factors": normal(2, 3)}, attrs,
+              length=3)
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": whole(0, 2, 6), "factors": normal(7)},
+              attrs, length=7)
+    for wrong in (whole(1, 3), whole(0, 8), None):
+        f.add("embedding_bag", {"weight": normal(4, 3), "index": line, "offsets": wrong, "factors": None},
+              {"mode": "sum", "padding_idx": None, "include_last_offset": False}, error="offsets")
+
+
+def grids(f):
+    for mode in ("bilinear", "nearest"):
+        for padding in ("zeros", "border", "reflection"):
+            for corners in (False, True):
+                attrs = {"mode": mode, "padding": padding, "corners": corners}
+                for image, grid, layout in (((2, 3, 4, 5), (2, 3, 2, 2), "contiguous"), ((1, 2, 3, 1), (1, 4, 5, 2), "transposed")):
+                    f.add("grid_sample", {"x": normal(*image), "grid": normal(*grid, scale=0.8, layout=layout)}, attrs,
+                          length=12)
+                f.add("grid_sample", {"x": normal(1, 1, 1, 1), "grid": normal(1, 2, 2, 2)}, attrs, length=4)
+    f.add("grid_sample", {"x": normal(2, 3, 4, 5), "grid": normal(1, 3, 2, 2)},
+          {"mode": "bilinear", "padding": "zeros", "corners": False}, error="batches")
+    for corners in (False, True):
+        for size in ([2, 3, 4, 5], [2, 1, 3 if corners else 1, 2]):
+            f.add("affine_grid", {"theta": normal(2, 2, 3)}, {"size": size, "corners": corners}, length=20)
+    f.add("affine_grid", {"theta": normal(2, 3, 4)}, {"size": [2, 1, 4, 5], "corners": False}, error="a matrix")
 
 
 def searched(f):

@@ -61,6 +61,17 @@ void add_indexing(Ops& ops) {
     return one(embedding(call.in("weight"), call.in("index"),
                          padding.is_null() ? std::nullopt : std::optional(padding.get<int64_t>())));
   };
+  ops["embedding_bag"] = [](const Call& call) {
+    const Json& padding = call.attr("padding_idx");
+    const std::string mode = call.attr("mode");
+    EmbeddingBagOptions options{.include_last_offset = call.attr("include_last_offset")};
+    options.mode = mode == "sum" ? BagMode::sum : mode == "max" ? BagMode::max : BagMode::mean;
+    if (!padding.is_null()) {
+      options.padding_idx = padding.get<int64_t>();
+    }
+    return one(embedding_bag(call.in("weight"), call.in("index"), call.optional("offsets"),
+                             call.optional("factors"), options));
+  };
   ops["one_hot"] = [](const Call& call) {
     return one(one_hot(call.in("index"), call.attr("num_classes")));
   };
@@ -70,6 +81,23 @@ void add_indexing(Ops& ops) {
         call.in("x"), size[0], size[1],
         {.mode = call.attr("mode") == "nearest" ? Interpolation::nearest : Interpolation::bilinear,
          .align_corners = !corners.is_null() && corners.get<bool>()}));
+  };
+}
+
+void add_grids(Ops& ops) {
+  ops["grid_sample"] = [](const Call& call) {
+    const std::string padding = call.attr("padding");
+    const bool nearest = call.attr("mode") == "nearest";
+    return one(grid_sample(call.in("x"), call.in("grid"),
+                           {.mode = nearest ? Interpolation::nearest : Interpolation::bilinear,
+                            .padding = padding == "zeros"    ? GridPadding::zeros
+                                       : padding == "border" ? GridPadding::border
+                                                             : GridPadding::reflection,
+                            .align_corners = call.attr("corners")}));
+  };
+  ops["affine_grid"] = [](const Call& call) {
+    const Json& size = call.attr("size");
+    return one(affine_grid(call.in("theta"), size[2], size[3], call.attr("corners")));
   };
 }
 
@@ -221,6 +249,7 @@ const std::map<std::string, Handler>& index_ops() {
     add_order(made);
     add_arranging(made);
     add_joins_and_searches(made);
+    add_grids(made);
     add_windows(made);
     return made;
   }();

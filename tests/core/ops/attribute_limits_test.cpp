@@ -124,6 +124,14 @@ std::vector<Call<int64_t>> windows() {
       {"interpolate", [](int64_t v) { return interpolate(image(), v, 2); }},
       {"interpolate",
        [](int64_t v) { return interpolate(image(), 2, v, {.mode = Interpolation::bilinear}); }},
+      {"affine_grid",
+       [](int64_t v) {
+         return affine_grid(ones({1, 2, 3}), v, 2);
+       }},
+      {"affine_grid",
+       [](int64_t v) {
+         return affine_grid(ones({1, 2, 3}), 2, v, true);
+       }},
       {"pad",
        [](int64_t v) {
          return pad(matrix(), {v, 0});
@@ -200,6 +208,14 @@ std::vector<Call<int64_t>> places() {
       {"multinomial", [](int64_t v) { return multinomial(ones({4}), v, true); }},
       {"multinomial", [](int64_t v) { return multinomial(ones({4}), v); }},
       {"embedding", [=](int64_t v) { return embedding(matrix(), index, v); }},
+      {"embedding_bag",
+       [=](int64_t v) {
+         return embedding_bag(matrix(), reshape(index, {1, 3}), {}, {}, {.padding_idx = v});
+       }},
+      {"embedding_bag",
+       [=](int64_t v) {
+         return embedding_bag(matrix(), index, Tensor::from(std::vector<int64_t>{0, 1, v}));
+       }},
       {"group_norm", [](int64_t v) { return group_norm(image(), v); }},
       {"layer_norm", [](int64_t v) { return layer_norm(matrix(), {v}); }},
       {"cross_entropy",

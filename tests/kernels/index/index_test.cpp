@@ -2,12 +2,10 @@
 // layouts, dtypes, few and many indices, repeated indices, and indices out of range.
 #include <binade/kernels/index/index.h>
 #include <gtest/gtest.h>
-#ifdef BINADE_WITH_CUDA
-#include <binade/kernels/cuda/fault.h>
-#endif
 
 #include <cmath>
 
+#include "tests/kernels/support/fault_of.h"
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
 
@@ -259,21 +257,6 @@ TEST(Index, ThreadCountChangesNothing) {
 }
 
 TEST(Index, NarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
-
-// On a device the result is defined, and core's next synchronisation reports the fault.
-std::string fault_of(const std::function<void()>& run) {
-  try {
-    run();
-#ifdef BINADE_WITH_CUDA
-    if (!test_device().is_cpu()) {
-      throw_reported_fault(test_device());
-    }
-#endif
-  } catch (const IndexError& error) {
-    return text(error.op(), " ", error.value(), ": ", error.what());
-  }
-  return "";
-}
 
 void expect_fault(const std::function<void()>& run, const std::string& begin) {
   const std::string got = fault_of(run);
