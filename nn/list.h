@@ -38,13 +38,13 @@ class List : public Module {
   size_t size() const { return modules_.size(); }
   M& operator[](size_t i) const {
     check(i < modules_.size(), "List: got index ", i, " of ", modules_.size(), " modules");
-    return *modules_[i];
+    return static_cast<M&>(*modules_[i]);
   }
 
   class Iterator {
    public:
-    explicit Iterator(const std::unique_ptr<M>* at) : at_(at) {}
-    M& operator*() const { return **at_; }
+    explicit Iterator(const std::unique_ptr<Module>* at) : at_(at) {}
+    M& operator*() const { return static_cast<M&>(**at_); }
     Iterator& operator++() {
       ++at_;
       return *this;
@@ -52,13 +52,13 @@ class List : public Module {
     bool operator==(const Iterator&) const = default;
 
    private:
-    const std::unique_ptr<M>* at_;
+    const std::unique_ptr<Module>* at_;
   };
   Iterator begin() const { return Iterator(modules_.data()); }
   Iterator end() const { return Iterator(modules_.data() + modules_.size()); }
 
  private:
-  std::vector<std::unique_ptr<M>> modules_;
+  std::vector<std::unique_ptr<Module>> modules_;  // of class M
 };
 
 // Modules of one class under names of their own, as PyTorch's ModuleDict; they keep the order in
@@ -94,7 +94,7 @@ class Dict : public Module {
   M& operator[](std::string_view key) const {
     const size_t at = find(key);
     check(at < keys_.size(), "Dict: got the key '", key, "', expected one of ", listed());
-    return *modules_[at];
+    return static_cast<M&>(*modules_[at]);
   }
 
  private:
@@ -114,7 +114,7 @@ class Dict : public Module {
   }
 
   std::vector<std::string> keys_;
-  std::vector<std::unique_ptr<M>> modules_;
+  std::vector<std::unique_ptr<Module>> modules_;  // of class M
 };
 
 // A function as a module, for example in a Sequential: it has no parameters of its own.

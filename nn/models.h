@@ -1,5 +1,6 @@
 // Classifiers that the samples and benches use.
 #pragma once
+#include <binade/core/owned.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/pool.h>
@@ -24,7 +25,7 @@ class MLP : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  std::vector<std::unique_ptr<Linear>> layers_;
+  std::vector<Owned<Linear>> layers_;
 };
 
 struct CNNOptions {

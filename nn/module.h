@@ -28,6 +28,7 @@
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/observe/label.h>
+#include <binade/core/owned.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/nn/load_options.h>
@@ -277,7 +278,7 @@ class Module {
 
   std::string name_;  // in the parent; empty at the root
   Module* parent_ = nullptr;
-  std::vector<std::unique_ptr<OwnParameter>> own_parameters_;
+  std::vector<Owned<OwnParameter>> own_parameters_;
   std::vector<std::pair<std::string, Tensor*>> own_buffers_;
   std::vector<Module*> children_;
   bool training_ = true;
