@@ -147,7 +147,8 @@ std::string lens_section(const LensReport& report, size_t most_rows) {
   std::string out = text(
       "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
       ". A row is a tensor, a column an exponent e: magnitudes from 2<sup>e</sup> to "
-      "2<sup>e+1</sup>; what lies farther left is in the first column. Darker is a larger share "
+      "2<sup>e+1</sup>; what lies farther left is in the first column. A stronger colour is a "
+      "larger share "
       "of the tensor. f16 flushes to 0 left of 2<sup>-25</sup>, is subnormal up to "
       "2<sup>-14</sup> and overflows from 2<sup>16</sup>: the red lines. Gradients are at their "
       "true value.</p>\n",

@@ -120,6 +120,7 @@ class TrainerRun {
   void validate_into(const Fit& fit, Report& report);
   bool look_at_monitor(const ScalarRecord& record, const ReportKind& kind);
   NamedValues training_values(const RunningValues& losses, const RunningValues& logs) const;
+  void add_rates(NamedValues& values) const;
   void add_state(NamedValues& values) const;
   std::string hash_of_state() const;
   void save();

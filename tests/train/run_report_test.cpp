@@ -201,7 +201,10 @@ TEST(RunReport, ATrainerWritesItsRecordAndPage) {
   EXPECT_EQ(record.step, 15);
   EXPECT_EQ(record.steps.at("train_loss").step.size(), 15U);
   EXPECT_EQ(record.epochs.at("validation_loss").step.size(), 3U);
-  EXPECT_FALSE(record.timeline.at("reserved").empty());
+  for (const char* key : {"reserved", "loss", "learning_rate", "loss_scale", "skipped_steps"}) {
+    ASSERT_TRUE(record.timeline.contains(key)) << key;
+    EXPECT_FALSE(record.timeline.at(key).empty()) << key;
+  }
   EXPECT_EQ(record.notes, std::vector<std::string>());
   EXPECT_FALSE(record.checkpoints.empty());
   const std::string page = text_of(run + "/report.html");

@@ -61,13 +61,17 @@ void TrainerRun::record_step() {
     return;
   }
   const Tensor& loss = runner_.output().loss;
-  const bool reads = loss.defined() && loss.device().is_cpu();  // does not wait for a device
+  NamedValues values;
+  if (loss.defined() && loss.device().is_cpu()) {  // does not wait for a device
+    values.emplace_back("loss", loss.item());
+    add_rates(values);
+    values.emplace_back("skipped_steps", static_cast<double>(parts_.skipped(state_.steps)));
+  }
   journal_->note({.step = state_.steps,
                   .epoch = state_.epoch,
                   .samples = samples_,
                   .loader = loader_,
-                  .loss = reads ? loss.item() : 0,
-                  .has_loss = reads},
+                  .values = values},
                  tracker_.get());
 }
 

@@ -141,12 +141,20 @@ NamedValues TrainerRun::training_values(const RunningValues& losses,
   return values;
 }
 
-// Rates, scales and norms. Waits for a device.
-void TrainerRun::add_state(NamedValues& values) const {
+// Waits for a device.
+void TrainerRun::add_rates(NamedValues& values) const {
   for (const auto& phase : parts_.phases) {
     const std::string end = phase->name.empty() ? "" : "_" + phase->name;
     values.emplace_back("learning_rate" + end, phase->optimizer->lr());
     values.emplace_back("loss_scale" + end, phase->scaler ? phase->scaler->scale() : 1);
+  }
+}
+
+// Rates, scales and norms. Waits for a device.
+void TrainerRun::add_state(NamedValues& values) const {
+  add_rates(values);
+  for (const auto& phase : parts_.phases) {
+    const std::string end = phase->name.empty() ? "" : "_" + phase->name;
     // This is the norm of the last step, since a resumed run does not know earlier norms.
     if (options_.log_norms && phase->takes_part(state_.steps - 1) &&
         phase->optimizer->last_norm() >= 0) {

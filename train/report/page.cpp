@@ -43,7 +43,7 @@ path.c4 { stroke-dasharray: 5 2; } path.c5 { stroke-dasharray: 1 2; }
 circle.c0 { fill: var(--c0); } circle.c1 { fill: var(--c1); } circle.c2 { fill: var(--c2); }
 circle.c3 { fill: var(--c3); } circle.c4 { fill: var(--c4); } circle.c5 { fill: var(--c5); }
 .thin { stroke-width: 1; opacity: .75; }
-code { overflow-wrap: anywhere; } h1, h2, h3, td, p { overflow-wrap: anywhere; }
+code { overflow-wrap: anywhere; } h1, h2, h3, td, p { overflow-wrap: anywhere; } td:first-child { min-width: 5.5em; }
 :focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
 nav { display: flex; flex-wrap: wrap; gap: .2em 1.1em; margin: .8em 0; }
 details { margin: .8em 0; } summary { cursor: pointer; font-weight: 600; }

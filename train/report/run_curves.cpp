@@ -111,21 +111,35 @@ Plot RunPlots::plot(const std::string& title) const {
   return plot;
 }
 
+void RunPlots::add_curve(Plot& plot, const RunRecord& run, const Curve& curve,
+                         const std::string& name) const {
+  Curve shown = downsampled(curve, buckets_);
+  const bool single = shown.step.size() == 1;
+  plot.series.push_back({.name = runs_.size() == 1 ? name : run.name + ": " + name,
+                         .x = std::move(shown.step),
+                         .y = std::move(shown.value),
+                         .kind = single ? Series::points : Series::line});
+}
+
 // The curve of each run that has the key. With several runs their names come first.
 void RunPlots::add(Plot& plot, From from, const std::string& key, const std::string& name) const {
   for (const RunRecord& run : runs_) {
     const auto found = curves(run, from).find(key);
-    if (found == curves(run, from).end() || found->second.empty()) {
-      continue;
-    }
-    Curve curve = downsampled(found->second, buckets_);
-    plot.series.push_back({.name = runs_.size() == 1 ? name : run.name + ": " + name,
-                           .x = std::move(curve.step),
-                           .y = std::move(curve.value)});
-    if (from == From::epochs && found->second.step.size() == 1) {
-      plot.series.back().kind = Series::points;
+    if (found != curves(run, from).end() && !found->second.empty()) {
+      add_curve(plot, run, found->second, name);
     }
   }
+}
+
+// The curve with the shortest steps.
+const Curve* RunPlots::finest(const RunRecord& run, const std::string& key) {
+  for (const From from : kFinestFirst) {
+    const auto found = curves(run, from).find(key);
+    if (found != curves(run, from).end() && !found->second.empty()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
 }
 
 void RunPlots::keep(std::vector<Plot>& plots, Plot plot) const {
@@ -168,8 +182,8 @@ std::vector<Plot> RunPlots::results() const {
 // Points where the count of skipped steps rose, at the height of the loss scale.
 void RunPlots::add_skips(Plot& plot, const std::string& scale_key) const {
   for (const RunRecord& run : runs_) {
-    const Curve* scale = run.curve(scale_key);
-    const Curve* skipped = run.curve("skipped_steps");
+    const Curve* scale = finest(run, scale_key);
+    const Curve* skipped = finest(run, "skipped_steps");
     if (!scale || !skipped) {
       continue;
     }
@@ -193,8 +207,10 @@ void RunPlots::add_skips(Plot& plot, const std::string& scale_key) const {
 }
 
 std::vector<Plot> RunPlots::optimizer() const {
-  std::set<std::string> all = keys(From::steps);
-  all.merge(keys(From::epochs));
+  std::set<std::string> all;
+  for (const From from : kFinestFirst) {
+    all.merge(keys(from));
+  }
   std::vector<Plot> plots;
   for (const char* prefix : {"learning_rate", "loss_scale", "gradient_norm", "weight_norm"}) {
     for (const std::string& key : all) {
@@ -202,7 +218,11 @@ std::vector<Plot> RunPlots::optimizer() const {
         continue;
       }
       Plot p = plot(key);
-      add(p, keys(From::steps).contains(key) ? From::steps : From::epochs, key, key);
+      for (const RunRecord& run : runs_) {
+        if (const Curve* curve = finest(run, key)) {
+          add_curve(p, run, *curve, key);
+        }
+      }
       p.y.scale = scale_for(p);
       if (key.starts_with("loss_scale")) {
         p.y.scale = Axis::log2;

@@ -24,11 +24,15 @@ class RunPlots {
 
  private:
   enum class From { steps, epochs, timeline, memory };
+  static constexpr From kFinestFirst[] = {From::steps, From::timeline, From::epochs};
   page::Plot plot(const std::string& title) const;
   void add(page::Plot& plot, From from, const std::string& key, const std::string& name) const;
+  void add_curve(page::Plot& plot, const RunRecord& run, const Curve& curve,
+                 const std::string& name) const;
   void add_skips(page::Plot& plot, const std::string& scale_key) const;
   void keep(std::vector<page::Plot>& plots, page::Plot plot) const;
   std::set<std::string> keys(From from) const;
+  static const Curve* finest(const RunRecord& run, const std::string& key);
   static const Curves& curves(const RunRecord& run, From from);
 
   const std::vector<RunRecord>& runs_;

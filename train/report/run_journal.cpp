@@ -200,8 +200,8 @@ void RunJournal::note(const RunMoment& moment, MemoryTracker* memory) {
             {"seconds", seconds()},
             {"samples_per_second", static_cast<double>(moment.samples - noted_samples_) / passed},
             {"wait_share", std::clamp((wait - noted_wait_) / passed, 0.0, 1.0)}};
-  if (moment.has_loss) {
-    line["loss"] = moment.loss;
+  for (const auto& [name, value] : moment.values) {
+    line[name] = value;
   }
   add_memory(line, facts_.device, memory);
   lines_ += dumped(line);

@@ -34,8 +34,7 @@ struct RunMoment {
   int64_t step = 0, epoch = 0;
   int64_t samples = 0;                   // since this process began
   const data::Loader* loader = nullptr;  // how long the training waited for it
-  double loss = -1;                      // of the last step; with `has_loss`
-  bool has_loss = false;
+  std::vector<std::pair<std::string, double>> values = {};  // "loss" of the last step, ...
 };
 
 class RunJournal {

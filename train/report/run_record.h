@@ -4,7 +4,7 @@
 //
 //   metrics.jsonl     train/metrics.h; of a loop of your own log.jsonl (train/logging/json_lines.h)
 //   run.json          settings, environment, model, outcome (train/report/run_journal_internal.h)
-//   timeline.jsonl    speed, waiting and memory over time
+//   timeline.jsonl    speed, waiting, memory, loss, rates and loss scales over time
 //   checkpoint/, lens.jsonl, trace.json
 #pragma once
 #include <binade/train/lens_report.h>
