@@ -56,7 +56,7 @@ void remove_joint_append(const std::string& folder) {
 }
 
 std::string manifest_path(const std::string& store) {
-  const std::string own = store + "/" + kStoreManifest;
+  std::string own = store + "/" + kStoreManifest;
   std::error_code none;
   const fs::path place = fs::canonical(store, none);
   const std::string append = path_of_append(place.parent_path());
@@ -69,7 +69,7 @@ std::string manifest_path(const std::string& store) {
        parse(append, {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
     const bool is_own = name.starts_with(prefix) && name.ends_with(".tmp") &&
                         name.find('/', place.filename().native().size() + 1) == std::string::npos;
-    const std::string waiting = store + name.substr(is_own ? place.filename().native().size() : 0);
+    std::string waiting = store + name.substr(is_own ? place.filename().native().size() : 0);
     if (is_own && file_kind(waiting) == "a regular file") {
       return waiting;
     }
