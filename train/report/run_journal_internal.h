@@ -32,8 +32,8 @@ struct RunFacts {
 // The state of a run at the moment of a line.
 struct RunMoment {
   int64_t step = 0, epoch = 0;
-  int64_t samples = 0;                   // since this process began
-  const data::Loader* loader = nullptr;  // how long the training waited for it
+  int64_t samples = 0;                                      // since this process began
+  const data::Loader* loader = nullptr;                     // how long the training waited for it
   std::vector<std::pair<std::string, double>> values = {};  // "loss" of the last step, ...
 };
 
